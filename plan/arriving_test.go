@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// A pod was evicted from n3, which leaves. Its successor fits on n1 or on n2, and so does the pod of n1, but not both on
-// n2. Until the successor has its place, n1 is needed.
+// A pod was evicted from n3, which is leaving. Its successor fits on n1 or n2, and the pod of n1 fits on n2, but not
+// both pods. n1 is needed until the successor has its place.
 func TestArrivingPodsKeepTheirRoom(t *testing.T) {
 	t.Parallel()
 	made := func(at time.Duration, change func(*corev1.Pod)) *corev1.Pod {
@@ -31,7 +31,7 @@ func TestArrivingPodsKeepTheirRoom(t *testing.T) {
 		successor    *corev1.Pod
 		elsewhere    bool // the successor runs on n4
 		want         []string
-		next         time.Duration // from now; zero for no time
+		next         time.Duration // from now; zero if there is none
 	}{
 		{name: "to come", reason: "the controller has not made the successor yet", evicted: -time.Second, next: 14 * time.Second},
 		{name: "unseen", reason: "the successor is there, and the kube-scheduler has not looked at it", evicted: -time.Second,

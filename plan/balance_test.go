@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Under Balanced a node goes when the part of the pool's cost that it saves is half as large at least as the part of the
+// Under Balanced, a node is removed if the share of the pool's cost that it saves is at least half the share of the
 // pool's disruption that it causes. All nodes here cost the same, and all pods fit on the largest.
 func TestBalanced(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestBalanced(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		policy karpv1.ConsolidationPolicy
-		// pods run on the node that may go, and others on each of the other nine.
+		// pods run on the node that may be removed, and others on each of the other nine.
 		pods, others int
 		goes         bool
 	}{
@@ -59,7 +59,7 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// What a node costs that its pool cannot buy any more is not known, so nothing can be weighed.
+// The cost of a node that its pool can no longer buy is unknown, so nothing can be weighed.
 func TestBalancedWithoutPrice(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)

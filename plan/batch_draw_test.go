@@ -37,11 +37,12 @@ var ec2 = sync.OnceValues(func() (types []*cloud.InstanceType, err error) {
 	return slices.DeleteFunc(types, func(t *cloud.InstanceType) bool { return strings.Contains(t.Name, ".metal") }), err
 })
 
-// families are those that most clusters choose from.
+// families are the families that most clusters choose from.
 var families = []string{"c5", "m5", "r5", "m5a", "r5b", "c5n", "c6i", "m6i", "r6i", "c6a", "m6a", "r6a", "c6g", "m6g", "r6g",
 	"c7i", "m7i", "r7i", "c7a", "m7a", "r7a", "c7g", "m7g", "r7g"}
 
-// batch is a world in which pods wait and nothing runs: Deployments as clusters have them, and some of EC2's machines.
+// batch is a world with waiting pods and no running ones: Deployments as clusters have them, and some of EC2's
+// machines.
 type batch struct {
 	*world
 	nominates bool
@@ -53,7 +54,7 @@ func (b batch) input() plan.Input {
 	return in
 }
 
-// on is the same batch with other machines.
+// on returns the same batch with other machines.
 func (b batch) on(types []*cloud.InstanceType) batch {
 	w := *b.world
 	w.pools = slices.Clone(w.pools)
@@ -63,9 +64,9 @@ func (b batch) on(types []*cloud.InstanceType) batch {
 	return batch{&w, b.nominates}
 }
 
-// drawBatch draws up to some 400 pods of up to 180 Deployments, of few sizes or of as many as there are Deployments, with
-// rules about hosts and zones; one to eight families of machines, on demand or with spot, in up to three zones; and how
-// pods are packed.
+// drawBatch draws up to about 400 pods of up to 180 Deployments, with few sizes or as many as there are Deployments,
+// and with rules about hosts and zones; one to eight families of machines, on demand or with spot, in up to three
+// zones; and the packing.
 func drawBatch(t *rapid.T, nominates bool) batch {
 	w := &world{bound: map[string][]*corev1.Pod{}}
 	all, err := ec2()
@@ -114,14 +115,14 @@ func drawBatch(t *rapid.T, nominates bool) batch {
 	return batch{w, nominates}
 }
 
-// drawSize draws cores and memory as someone has measured them: their logarithms are normal.
+// drawSize draws cores and memory as if measured: their logarithms are normally distributed.
 func drawSize(r *rand.Rand) [2]string {
 	cpu := min(max(400*math.Exp(1.1*r.NormFloat64()), 10), 6000)
 	memory := min(max(cpu*2.2*math.Exp(0.9*r.NormFloat64()), 16), 24_000)
 	return [2]string{fmt.Sprintf("%.0fm", cpu), fmt.Sprintf("%.0fMi", memory)}
 }
 
-// only are the types with those of their offerings that are kept, without types that have none.
+// only returns the types with only the offerings that keep accepts, without types that have none left.
 func only(types []*cloud.InstanceType, keep func(*cloud.InstanceType, cloud.Offering) bool) []*cloud.InstanceType {
 	var kept []*cloud.InstanceType
 	for _, typ := range types {
@@ -134,7 +135,8 @@ func only(types []*cloud.InstanceType, keep func(*cloud.InstanceType, cloud.Offe
 	return kept
 }
 
-// total is what a plan costs in US dollars per hour, with what the pools say that a node costs beside its machine.
+// total returns the price of a plan in US dollars per hour, including what the pools say a node costs besides its
+// machine.
 func (b batch) total(p plan.Plan) float64 {
 	return p.PricePerHour() + float64(len(p.Claims))*b.pools[0].NodePrice
 }
@@ -143,7 +145,7 @@ func (b batch) String() string {
 	return fmt.Sprintf("%d pods of %d apps, %d types, nominates %t, packing %s, $%g for a node", len(b.pods), len(b.perApp()), len(b.pools[0].Types), b.nominates, b.pools[0].Packing, b.pools[0].NodePrice)
 }
 
-// perApp is how many pods each app has.
+// perApp returns the number of pods of each app.
 func (b batch) perApp() map[string]int {
 	count := map[string]int{}
 	for _, pod := range b.pods {
@@ -152,7 +154,7 @@ func (b batch) perApp() map[string]int {
 	return count
 }
 
-// fleet counts a plan's nodes by their cheapest type, for people.
+// fleet lists a plan's nodes by their cheapest type, in readable form.
 func fleet(p plan.Plan) string {
 	count := map[string]int{}
 	for i := range p.Claims {
@@ -165,10 +167,11 @@ func fleet(p plan.Plan) string {
 	return b.String()
 }
 
-// fewBatches is how many batches a property is held on by default, with nomination and without: most have hundreds of pods.
+// fewBatches is the default number of batches a property is checked on, with nomination and without: most have hundreds
+// of pods.
 const fewBatches = 6
 
-// checkBatches holds a property on some drawn batches, or on as many as the flag -rapid.checks says (make fuzz).
+// checkBatches checks a property on some drawn batches, or on as many as the flag -rapid.checks says (make fuzz).
 func checkBatches(t *testing.T, property func(t *rapid.T, b batch)) {
 	t.Helper()
 	most := fewBatches
@@ -183,7 +186,7 @@ func checkBatches(t *testing.T, property func(t *rapid.T, b batch)) {
 			held, broken := 0, false
 			rapid.Check(t, func(t *rapid.T) {
 				if held >= most && !broken {
-					return // what broke it is drawn again, in smaller worlds
+					return // rapid draws what broke it again, in smaller worlds
 				}
 				holds := false
 				defer func() { broken = broken || !holds }()

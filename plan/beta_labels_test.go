@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Rules over a label that Kubernetes has renamed are about the label it is called now.
+// Rules over a label that Kubernetes has renamed apply to its current name.
 func TestRulesOverDeprecatedLabels(t *testing.T) {
 	t.Parallel()
 	const betaZone = corev1.LabelFailureDomainBetaZone

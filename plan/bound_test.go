@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// In worlds small enough to try every way to share machines, nothing is cheaper than the lower bound says, and the plan is
+// In worlds small enough to try every way to share machines, nothing is cheaper than the lower bound, and the plan is
 // not cheaper than the cheapest way.
 func TestNothingIsCheaperThanTheLowerBound(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func cheapestPartition(pods []*corev1.Pod, machines [][]*corev1.Pod, catalogue [
 	return min(least, cheapestPartition(pods[1:], append(slices.Clip(machines), []*corev1.Pod{pods[0]}), catalogue))
 }
 
-// mayShare says whether rules over hostnames let pods be on one of many nodes.
+// mayShare reports whether rules over hostnames allow pods to share one of many nodes.
 func mayShare(pods []*corev1.Pod) bool {
 	for _, pod := range pods {
 		alike := 0
@@ -82,7 +82,7 @@ func mayShare(pods []*corev1.Pod) bool {
 			return false
 		}
 		for _, c := range pod.Spec.TopologySpreadConstraints {
-			// Pods that are not spread themselves may join later, as many as they want.
+			// Pods that are not spread themselves may join later, in any number.
 			spread := 0
 			for _, other := range pods {
 				if other.Labels["app"] == pod.Labels["app"] && len(other.Spec.TopologySpreadConstraints) > 0 &&
@@ -98,7 +98,7 @@ func mayShare(pods []*corev1.Pod) bool {
 	return true
 }
 
-// cheapestFor is the price of the cheapest machine that holds some pods.
+// cheapestFor returns the price of the cheapest machine that holds some pods.
 func cheapestFor(pods []*corev1.Pod, catalogue []*cloud.InstanceType) float64 {
 	sum := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(len(pods)), resource.DecimalSI)}
 	for _, pod := range pods {

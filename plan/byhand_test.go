@@ -11,8 +11,9 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// What follows fills machines as anybody would by hand. It shares no code with the planner, and knows the rules of
-// batches alone: requests, a zone to be in, and hosts without others of the app, which it keeps to where they are wishes.
+// The functions below fill machines as one would by hand. They share no code with the planner, and know only the rules
+// that batches have: requests, a zone to be in, and hosts without others of the app, which they enforce even where it
+// is only a preference.
 
 // handPod is what a pod asks for.
 type handPod struct {
@@ -25,7 +26,7 @@ type handPod struct {
 type handType struct {
 	name              string
 	cpu, memory, pods int64
-	// prices are those of the cheapest offering, by zone and anywhere ("").
+	// prices are the prices of the cheapest offering, by zone and anywhere ("").
 	prices map[string]float64
 }
 
@@ -53,7 +54,7 @@ type handClaim struct {
 	apps              map[string]bool
 }
 
-// handPods are the pods, the largest first: by cores, then by memory.
+// handPods returns the pods, the largest first: by cores, then by memory.
 func (b batch) handPods() []handPod {
 	pods := make([]handPod, len(b.pods))
 	for i, pod := range b.pods {
@@ -67,9 +68,9 @@ func (b batch) handPods() []handPod {
 	return pods
 }
 
-// firstFit puts each pod into the first claim of which some type still holds everything, or into a new one, and lets each
-// claim become its cheapest type, as Karpenter does. It returns the price with that of the nodes, or false where a pod fits
-// nowhere.
+// firstFit puts each pod into the first claim of which some type still holds everything, or into a new one. Each claim
+// then becomes its cheapest type, as with Karpenter. It returns the price including that of the nodes, or false if a
+// pod fits nowhere.
 func (b batch) firstFit(types []*handType) (price float64, fits bool) {
 	var claims []*handClaim
 	for _, pod := range b.handPods() {
@@ -115,7 +116,7 @@ func (c *handClaim) take(pod handPod) bool {
 	return true
 }
 
-// oneType is the cheapest fleet of machines of one type, and its name.
+// oneType returns the price of the cheapest fleet of machines of one type, and the type's name.
 func (b batch) oneType() (price float64, name string) {
 	price = math.Inf(1)
 	for _, typ := range handTypes(b.pools[0].Types) {
@@ -126,12 +127,12 @@ func (b batch) oneType() (price float64, name string) {
 	return price, name
 }
 
-// without is the batch with the pods of some apps left out.
+// without returns the batch without the pods of some apps.
 func (b batch) without(out func(app string) bool) batch {
 	w := *b.world
 	w.pods = slices.DeleteFunc(slices.Clone(w.pods), func(pod *corev1.Pod) bool { return out(pod.Labels["app"]) })
 	return batch{&w, b.nominates}
 }
 
-// appNames are the apps in order.
+// appNames returns the apps, sorted.
 func (b batch) appNames() []string { return slices.Sorted(maps.Keys(b.perApp())) }

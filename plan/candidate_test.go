@@ -38,7 +38,7 @@ func graceful() func(*karpv1.NodePool) {
 	return annotatedPool(karpv1.ExpirationAnnotationKey, karpv1.ExpirationGraceful)
 }
 
-// hasDrifted says so of a node, since an hour ago, for some minutes more or less.
+// hasDrifted marks a node as drifted an hour ago, later by minutes.
 func hasDrifted(minutes int) func(*plan.Node) {
 	return func(n *plan.Node) {
 		n.Drifted, n.DriftedFor, n.DriftedAt = true, "NodePoolDrifted", now.Add(-time.Hour+time.Duration(minutes)*time.Minute)
@@ -94,7 +94,7 @@ func mirrored(pod *corev1.Pod) {
 	pod.Annotations[corev1.MirrorPodAnnotationKey] = "x"
 }
 
-// pdb makes a budget for the pods with label app=name in namespace default.
+// pdb makes a PodDisruptionBudget for the pods with label app=name in namespace default.
 func pdb(name string, allows int32, options ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -107,7 +107,7 @@ func pdb(name string, allows int32, options ...func(*policyv1.PodDisruptionBudge
 	return budget
 }
 
-// verdicts are the causes for a node, by reason.
+// verdictsOf returns the verdicts for a node, by reason.
 func verdictsOf(d plan.Disruption, node string) map[karpv1.DisruptionReason]plan.Verdict {
 	found := map[karpv1.DisruptionReason]plan.Verdict{}
 	for _, v := range d.Verdicts {
@@ -118,7 +118,7 @@ func verdictsOf(d plan.Disruption, node string) map[karpv1.DisruptionReason]plan
 	return found
 }
 
-// What keeps a node that would go for a reason, whose binding cause is that, and until when?
+// Which cause is the one that keeps a node from being removed for a reason, and until when?
 func TestCandidateRules(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -135,7 +135,7 @@ func TestCandidateRules(t *testing.T) {
 		pool   []func(*karpv1.NodePool)
 		pdbs   []*policyv1.PodDisruptionBudget
 		change func(*plan.Input)
-		// cause is empty where the node goes.
+		// cause is empty if the node is removed.
 		cause plan.Cause
 		says  string
 		next  time.Duration
@@ -283,13 +283,13 @@ func TestCandidateRules(t *testing.T) {
 	}
 }
 
-// nightly is a budget from 9 in the evening for half an hour.
+// nightly is a budget that starts at 21:00 and lasts half an hour.
 func nightly(nodes string) func(*karpv1.NodePool) {
 	nine := "0 21 * * *"
 	return budgets(karpv1.Budget{Nodes: nodes, Schedule: &nine, Duration: &metav1.Duration{Duration: 30 * time.Minute}})
 }
 
-// Of every node of a pool there is one verdict for each reason, or it goes by one command.
+// Every node of a pool has one verdict for each reason, or is removed by one command.
 func TestEveryNodeIsJudged(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -322,7 +322,7 @@ func TestEveryNodeIsJudged(t *testing.T) {
 	}
 }
 
-// Budgets count over all reasons and commands, by pool, and the reasons of a budget only say whom it binds.
+// Budgets are counted over all reasons and commands, by pool. The reasons of a budget only say what it applies to.
 func TestBudgetsAreShared(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -357,7 +357,7 @@ func TestBudgetsAreShared(t *testing.T) {
 	}
 }
 
-// Pods that have just come are planned for before the nodes that exist are put to better use.
+// Pods that have just arrived are planned for before existing nodes are consolidated.
 func TestConsolidationWaitsForPlans(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)

@@ -22,9 +22,9 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// check holds a plan against the rules of Kubernetes and Karpenter. It shares no code with the planner: pods are the API
-// objects, every node a claim may become, in each of its types and zones, is judged as the kube-scheduler would, and
-// there has to be an order in which all pods can be bound where they are planned.
+// check holds a plan against the rules of Kubernetes and Karpenter. It shares no code with the planner: pods are the
+// API objects, and every node a claim may become, in each of its types and zones, is judged as the kube-scheduler would
+// judge it. There has to be an order in which all pods can be bound where they are planned.
 func check(t fataler, w *world, p plan.Plan) {
 	t.Helper()
 	pods := w.waiting()
@@ -41,7 +41,7 @@ func check(t fataler, w *world, p plan.Plan) {
 	checkFutures(t, w, p, pods)
 }
 
-// checkOnce says that every pod that waits is in the plan once, and no other.
+// checkOnce checks that every waiting pod is in the plan once, and no other pod is.
 func checkOnce(t fataler, pods map[string]*corev1.Pod, p plan.Plan) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -75,7 +75,8 @@ func checkOnce(t fataler, pods map[string]*corev1.Pod, p plan.Plan) {
 	}
 }
 
-// waiting are the pods that need a node, by UID: those the kube-scheduler has given up, and those on nodes that go away.
+// waiting returns the pods that need a node, by UID: those the kube-scheduler has given up on, and those on nodes that
+// are going away.
 func (w *world) waiting() map[string]*corev1.Pod {
 	pods := map[string]*corev1.Pod{}
 	for _, pod := range w.pods {
@@ -101,7 +102,8 @@ func waits(pod *corev1.Pod) bool {
 		pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" && !ownedBy(pod, "DaemonSet") && !ownedBy(pod, "Node")
 }
 
-// moves says that a pod would have to go elsewhere if its node went away, as every pod has whose node ends in a minute.
+// moves reports whether a pod would have to move if its node went away. A pod with do-not-disrupt does so only if its
+// node ends within two minutes.
 func moves(pod *corev1.Pod, n *plan.Node) bool {
 	lost := !n.EndsAt.IsZero() && n.EndsAt.Before(now.Add(2*time.Minute))
 	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed &&
@@ -148,7 +150,7 @@ func checkClaim(t fataler, w *world, c *plan.Claim, pods []*corev1.Pod) {
 	}
 }
 
-// checkAlone judges pods on a new node by the rules that look at one node only.
+// checkAlone judges pods on a new node by the rules that look at that node alone.
 func checkAlone(t fataler, w *world, node *corev1.Node, pods []*corev1.Pod) {
 	t.Helper()
 	s := newStage(nil)
@@ -164,7 +166,7 @@ func checkAlone(t fataler, w *world, node *corev1.Node, pods []*corev1.Pod) {
 	}
 }
 
-// checkInFlight judges placements on claims without machine, whatever the claim becomes.
+// checkInFlight judges placements on claims without a machine, whatever the claim becomes.
 func checkInFlight(t fataler, w *world, p plan.Plan, pods map[string]*corev1.Pod) {
 	t.Helper()
 	for _, n := range w.nodes {
@@ -210,7 +212,7 @@ func offeringOf(typ *cloud.InstanceType, zone, capacityType string) (float64, bo
 	return 0, false
 }
 
-// nodeOf is the Node a claim becomes.
+// nodeOf returns the Node that a claim becomes.
 func nodeOf(claim *karpv1.NodeClaim, typ *cloud.InstanceType, zone, capacityType string) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname: claim.Name, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: zone[:len(zone)-1],
@@ -235,7 +237,7 @@ func nodeOf(claim *karpv1.NodeClaim, typ *cloud.InstanceType, zone, capacityType
 	}
 }
 
-// addOldNames adds what the kubelet and the cloud provider still write for those who use the names of old.
+// addOldNames adds the deprecated label names that the kubelet and the cloud provider still write.
 func addOldNames(labels map[string]string) {
 	for old, name := range map[string]string{
 		"beta.kubernetes.io/arch": corev1.LabelArchStable, "beta.kubernetes.io/os": corev1.LabelOSStable, corev1.LabelInstanceType: corev1.LabelInstanceTypeStable,
@@ -247,7 +249,8 @@ func addOldNames(labels map[string]string) {
 	}
 }
 
-// holds judges a NodePool's requirement with Kubernetes' own matcher, and the two operators it does not know by theirs.
+// holds judges a NodePool's requirement with Kubernetes' own matcher, and the two operators that the matcher lacks by
+// their definition.
 func holds(labels map[string]string, r karpv1.NodeSelectorRequirementWithMinValues) bool {
 	operator, values := r.Operator, r.Values
 	switch operator {
@@ -297,7 +300,7 @@ func checkLimits(t fataler, w *world, p plan.Plan) {
 	}
 }
 
-// usedOf is what a pool's nodes count against its limits.
+// usedOf returns what a pool's nodes count against its limits.
 func (w *world) usedOf(pool string) corev1.ResourceList {
 	used := corev1.ResourceList{}
 	for _, n := range w.nodes {

@@ -17,7 +17,7 @@ func ownedByReplicaSet(name string) func(*corev1.Pod) {
 	}
 }
 
-// mostOf is the largest part of a workload's pods that some place has, by a key of the claims.
+// mostOf returns the largest share of a workload's pods that one place carries, where place maps a claim to its key.
 func mostOf(w world, p plan.Plan, place func(plan.Claim) string) float64 {
 	owner, total, at := map[string]string{}, map[string]int{}, map[string]map[string]int{}
 	for _, pod := range w.pods {
@@ -72,7 +72,7 @@ func TestNoNodeCarriesMostOfAWorkload(t *testing.T) {
 	}
 }
 
-// equalSpotPrices are types whose spot pools cost a third of what they cost on demand, the same in every zone.
+// equalSpotPrices returns types whose spot pools cost a third of the on-demand price, the same in every zone.
 func equalSpotPrices(types []*cloud.InstanceType) []*cloud.InstanceType {
 	for _, typ := range types {
 		for i := range typ.Offerings {
@@ -84,7 +84,7 @@ func equalSpotPrices(types []*cloud.InstanceType) []*cloud.InstanceType {
 	return types
 }
 
-// Bare pods are of no workload: there is no spot pool that they depend on too much.
+// Bare pods belong to no workload, so there is no spot pool that they depend on too much.
 func TestBarePodsLeaveNoSpotPoolOut(t *testing.T) {
 	t.Parallel()
 	pool := nodePool("default", requires("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn, "spot"))
@@ -113,7 +113,7 @@ func TestBarePodsLeaveNoSpotPoolOut(t *testing.T) {
 	}
 }
 
-// Where spot pools cost the same, none carries more than a third of a workload, what runs already included.
+// Where spot pools cost the same, none carries more than a third of a workload, running pods included.
 func TestNoSpotPoolCarriesMostOfAWorkload(t *testing.T) {
 	t.Parallel()
 	pool := nodePool("default", requires("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn, "spot"))

@@ -12,8 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// At the last look every pod needs a place, in the best order or in the one in which the kube-scheduler is expected to
-// place them. A node of 40 cores goes; 12 cores are a large pod on it, 9 are a small one.
+// At the last check every pod needs a place, either in the best order or in the one in which the kube-scheduler is
+// expected to place them. A node of 40 cores is being removed; a pod of 12 cores is large on it, one of 9 is small.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	type room struct {
@@ -24,7 +24,7 @@ func TestConfirm(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		rooms  []room
-		pods   []string // on the node that goes, in cores
+		pods   []string // on the node that is removed, in cores
 		change func(going *plan.Node)
 		want   plan.Cause
 	}{

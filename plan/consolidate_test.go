@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/disrupt"
 )
 
-// standing is a node of a test's cluster: a type, a capacity type, a zone, and the pods on it.
+// standing is a node of a test's cluster: its type, capacity type, zone and pods.
 type standing struct {
 	typ, capacity, zone string
 	pods                []*corev1.Pod
@@ -46,7 +46,7 @@ func townOf(pool *karpv1.NodePool, nodes ...standing) *town {
 	return tn
 }
 
-// describe is a command in few words: "n1 n2 -> m6i.large spot".
+// describe returns a command in short form: "n1 n2 -> m6i.large spot".
 func describe(c *plan.Command) string {
 	nodes := slices.Sorted(slices.Values(c.Nodes))
 	text := strings.Join(nodes, " ") + " ->"

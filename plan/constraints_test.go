@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// A claim's requirements carry what its pods ask of the machine, and leave the launch every type it could use.
+// A claim's requirements carry what its pods ask of the machine, and still allow the launch every type it could use.
 func TestClaimsCarryWhatPodsAsk(t *testing.T) {
 	t.Parallel()
 	const category, family = "karpenter.k8s.aws/instance-category", "karpenter.k8s.aws/instance-family"

@@ -14,7 +14,7 @@ func TestWhenPodsOfLeavingNodesMove(t *testing.T) {
 		reason string
 		pod    plan.Pod
 		ends   time.Duration // from now; zero means never
-		want   time.Duration // from now, at most zero where it is due
+		want   time.Duration // from now; at most zero if it is due
 	}{
 		{reason: "an ordinary pod is evicted at once", want: 0},
 		{reason: "whatever the deadline", ends: time.Hour, want: 0},

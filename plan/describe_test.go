@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// String tells a person what a test has drawn: pools, nodes and one pod of each shape.
+// String describes what a test has drawn: pools, nodes and one pod of each shape.
 func (w *world) String() string {
 	var b strings.Builder
 	for _, pool := range w.pools {
@@ -62,7 +62,7 @@ func describePod(pod *corev1.Pod) string {
 	return strings.Join(text, ", ") + "\n" + string(encoded)
 }
 
-// outline tells a person what was planned.
+// outline describes what was planned.
 func outline(p plan.Plan) string {
 	var b strings.Builder
 	for i := range p.Claims {

@@ -15,8 +15,9 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// crowdedWorld is a cluster of mostly full nodes of common types, whose pods belong to workloads of all kinds: a fifth are
-// spread over zones, a tenth each over hosts, apart from each other, near each other, or choosy about their node.
+// crowdedWorld is a cluster of mostly full nodes of common types, whose pods belong to workloads of all kinds: a fifth
+// are spread over zones, and a tenth each are spread over hosts, kept apart, kept together, or restricted to certain
+// nodes.
 func crowdedWorld(r *rand.Rand, catalogue []*cloud.InstanceType, nodes, pods int) *world {
 	w := newTown(&world{pools: []plan.Pool{{NodePool: nodePool("default", onDemand()), Types: catalogue}}})
 	var kinds []*cloud.InstanceType

@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Whatever is decided can be carried out, all of it at once: every pod that has to move has a place, nothing that is
-// bought costs more than what it replaces, and no more nodes go than the budgets allow.
+// All decided commands can be carried out at once: every pod that has to move has a place, nothing that is bought costs
+// more than what it replaces, and no more nodes are removed than the budgets allow.
 func TestCommandsCanAllBeCarriedOut(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]drawing{
@@ -31,7 +31,7 @@ func TestCommandsCanAllBeCarriedOut(t *testing.T) {
 					pool.NodePool.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: budget}}
 				}
 				if len(w.waiting()) > 0 {
-					return // what waits may need machines itself
+					return // waiting pods may need machines themselves
 				}
 				in := w.input()
 				in.SpotToSpot = rapid.Bool().Draw(t, "spot to spot")
@@ -48,8 +48,8 @@ func TestCommandsCanAllBeCarriedOut(t *testing.T) {
 	}
 }
 
-// afterwards is the world when the nodes of all commands are on their way out, and what replaces them is there. It checks
-// what that costs.
+// afterwards returns the world with the nodes of all commands leaving and their replacements there. It checks what the
+// replacements cost.
 func (w *world) afterwards(t fataler, found plan.Disruption) *world {
 	t.Helper()
 	var going []string
@@ -61,7 +61,7 @@ func (w *world) afterwards(t fataler, found plan.Disruption) *world {
 			if slices.Contains(c.Nodes, n.Key()) {
 				for _, o := range w.poolOf(n.Pool).typeNamed(n.InstanceType).Offerings {
 					if o.Zone == n.Zone && o.CapacityType == n.CapacityType {
-						before += o.Price // also where no more of it can be had
+						before += o.Price // also where no more can be bought
 					}
 				}
 			}
@@ -86,12 +86,12 @@ func (w *world) afterwards(t fataler, found plan.Disruption) *world {
 		going = append(going, c.Nodes...)
 	}
 	after := w.without(going...)
-	after.policy = plan.PreferencesIgnore // where a preference was given up, a plan would buy
+	after.policy = plan.PreferencesIgnore // a plan would buy where a preference was given up
 	after.nodes = append(after.nodes, next.nodes...)
 	return after
 }
 
-// checkBudgets counts the nodes that go.
+// checkBudgets checks the number of nodes that are removed.
 func checkBudgets(t fataler, w *world, found plan.Disruption) {
 	t.Helper()
 	taken := map[string]int{}
@@ -126,7 +126,7 @@ func checkBudgets(t fataler, w *world, found plan.Disruption) {
 	}
 }
 
-// The same cluster has the same answer, in whatever order it is told.
+// The same cluster has the same result, in whatever order its nodes, DaemonSets and pools come.
 func TestDisruptRepeats(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -144,7 +144,7 @@ func TestDisruptRepeats(t *testing.T) {
 	})
 }
 
-// outlined is a disruption in few words.
+// outlined returns a disruption in short form.
 func outlined(d plan.Disruption) string {
 	text := ""
 	for i := range d.Commands {

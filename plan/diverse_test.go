@@ -12,7 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// deployments are Deployments with a few replicas each, and sizes of their own as a vertical autoscaler gives them.
+// deployments returns the pods of Deployments with a few replicas each, and with sizes of their own, as a vertical
+// autoscaler gives them.
 func deployments(r *rand.Rand, count, replicas int, constrain func(i int) []func(*corev1.Pod)) []*corev1.Pod {
 	logNormal := func(median, sigma, least, most float64) float64 {
 		return min(most, max(least, median*math.Exp(sigma*r.NormFloat64())))
@@ -29,7 +30,7 @@ func deployments(r *rand.Rand, count, replicas int, constrain func(i int) []func
 	return pods
 }
 
-// However many sizes and host rules a batch has, its plan costs little more than what no plan can undercut.
+// However many sizes and host rules a batch has, its plan costs little more than the lower bound.
 func TestDiverseBatchesAreNearTheBound(t *testing.T) {
 	t.Parallel()
 	none := func(int) []func(*corev1.Pod) { return nil }

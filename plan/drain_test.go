@@ -70,7 +70,7 @@ func tolerating(tolerations ...corev1.Toleration) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.Tolerations = tolerations }
 }
 
-// outcome is a step in words, for comparison.
+// outcome is a step in comparable form.
 type outcome struct {
 	Evict, Delete, Blocked, Staying []string
 	Left                            int
@@ -116,7 +116,7 @@ func TestDrain(t *testing.T) {
 		deadline time.Duration
 		force    bool
 		cordon   *corev1.Taint
-		// smallWait is how long pods still have to stay that take little of the node's 4 cores and 8 GiB.
+		// smallWait is how long pods that take little of the node's 4 cores and 8 GiB still have to wait.
 		smallWait time.Duration
 		want      outcome
 	}{
@@ -263,7 +263,7 @@ func TestDrainProperties(t *testing.T) {
 	})
 }
 
-// TestDrainEnds plays a drain whose pods obey: it must come to an end, in the order of the groups.
+// TestDrainEnds simulates a drain whose pods end when told to: it must finish, in the order of the groups.
 func TestDrainEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

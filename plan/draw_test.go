@@ -22,15 +22,15 @@ import (
 
 // drawing says what kinds of worlds are drawn.
 type drawing struct {
-	// replicas is how many pods of a workload wait at most.
+	// replicas is the maximum number of waiting pods of a workload.
 	replicas int
-	// relations are wishes about other pods that a workload may have.
+	// relations are rules about other pods that a workload may have.
 	relations []func(*corev1.Pod)
-	// preferences are wishes that may stay unmet.
+	// preferences are rules that may stay unmet.
 	preferences []func(*corev1.Pod)
 	// settled worlds have no claims in flight.
 	settled bool
-	// Pools may be unlimited, and content with any choice of types.
+	// unlimited pools have no limits. With anyChoice, pools accept any choice of types.
 	unlimited, anyChoice bool
 	// tiny worlds have two types in two zones, and two workloads.
 	tiny bool
@@ -50,7 +50,7 @@ var (
 	}
 )
 
-// relations are those that workloads have to themselves (mostly), and to each other.
+// relations are rules that workloads have about themselves (mostly), and about each other.
 func relations() []func(*corev1.Pod) {
 	return []func(*corev1.Pod){
 		spreads(zone, 1), spreads(zone, 1), spreads(zone, 2), spreads(hostname, 1), spreads(hostname, 1), spreads(hostname, 3),
@@ -166,7 +166,7 @@ func drawPool(t *rapid.T, d drawing, name string) *karpv1.NodePool {
 	return pool
 }
 
-// drawNode draws a node that runs, or a claim without machine.
+// drawNode draws a running node, or a claim without a machine.
 func drawNode(t *rapid.T, d drawing, pool *karpv1.NodePool, catalogue []*cloud.InstanceType, i int) *plan.Node {
 	typ := oneOf(t, "node type", catalogue)
 	o := oneOf(t, "node offering", typ.Offerings)
@@ -215,7 +215,7 @@ func drawNode(t *rapid.T, d drawing, pool *karpv1.NodePool, catalogue []*cloud.I
 	return n
 }
 
-// claimLabels are what every claim of a pool is labelled with.
+// claimLabels returns the labels of every claim of a pool.
 func claimLabels(pool *karpv1.NodePool) map[string]string {
 	labels := map[string]string{karpv1.NodePoolLabelKey: pool.Name}
 	maps.Copy(labels, pool.Spec.Template.Labels)
@@ -277,7 +277,7 @@ func drawWorkload(t *rapid.T, d drawing, w *world, name string) {
 	}
 }
 
-// hasRoom says that a pod could have been bound to a node, were it not for other pods' wishes.
+// hasRoom reports whether a pod could have been bound to a node if other pods' rules did not matter.
 func (w *world) hasRoom(n *plan.Node, pod *corev1.Pod) bool {
 	s := newStage(nil)
 	node := w.nodeFor(n, nil)
@@ -294,7 +294,7 @@ func (w *world) hasRoom(n *plan.Node, pod *corev1.Pod) bool {
 	return true
 }
 
-// oneOf draws a value and logs its place only: values are long.
+// oneOf draws a value and logs only its index, because values are long.
 func oneOf[T any](t *rapid.T, label string, values []T) T {
 	return values[rapid.IntRange(0, len(values)-1).Draw(t, label)]
 }
@@ -334,8 +334,8 @@ func drawPod(t *rapid.T, name string) *corev1.Pod {
 	return pod
 }
 
-// drawDaemon draws the pod of a DaemonSet. None is bound to zones or labels that pools leave open: the planner counts
-// those wherever a machine may come to have them.
+// drawDaemon draws the pod of a DaemonSet. It is bound to no zones and no labels that pools leave open, because the
+// planner counts such DaemonSets wherever a machine may get the label.
 func drawDaemon(t *rapid.T, name string) *corev1.Pod {
 	pod := newPod(name, oneOf(t, "cpu", []string{"0", "100m", "500m"}), oneOf(t, "memory", []string{"0", "64Mi", "1Gi"}))
 	oneOf(t, "daemon option", []func(*corev1.Pod){

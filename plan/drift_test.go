@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 )
 
-// driftCase is a claim a pool has made, and what becomes of the pool and of what is sold.
+// driftCase is a claim that a pool has made, and the changes since to the pool and to what is sold.
 type driftCase struct {
 	why   string
 	pool  func(*karpv1.NodePool)

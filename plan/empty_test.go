@@ -27,14 +27,14 @@ func budgets(budgets ...karpv1.Budget) func(*karpv1.NodePool) {
 	return func(pool *karpv1.NodePool) { pool.Spec.Disruption.Budgets = budgets }
 }
 
-// emptiness is what is decided about nodes for being empty.
+// emptiness returns what Disrupt decides about nodes because they are empty.
 func emptiness(in plan.Input) plan.Disruption {
 	d := plan.Disrupt(in)
 	d.Verdicts = slices.DeleteFunc(d.Verdicts, func(v plan.Verdict) bool { return v.Reason != karpv1.DisruptionReasonEmpty })
 	return d
 }
 
-// One node: is it taken away, why not, and when will it be looked at again?
+// For one node: is it removed, if not why, and when is it considered again?
 func TestEmptiness(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -117,7 +117,7 @@ func TestEmptiness(t *testing.T) {
 	}
 }
 
-// Budgets bound how many go at once; what is on its way already counts.
+// Budgets limit how many nodes are removed at once; nodes that are already leaving count.
 func TestEmptinessWithinBudget(t *testing.T) {
 	t.Parallel()
 	w := world{pools: []plan.Pool{{NodePool: nodePool("p", budgets(karpv1.Budget{Nodes: "30%"}))}}}

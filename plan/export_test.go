@@ -10,20 +10,20 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// What only tests call by name.
+// Names that only tests use.
 type (
 	Amount = model.Amount
 	Mounts = model.Mounts
 	Repair = lifecycle.Repair
 )
 
-// Field lets tests try trials.
+// Field lets tests run trials.
 type Field struct{ f *disrupt.Simulation }
 
-// NewField makes a field of which every node may go.
+// NewField makes a Field in which every node may be removed.
 func NewField(in model.Input) Field { return Field{disrupt.NewSimulation(in, in.Snapshot.Nodes)} }
 
-// Relocate tries what becomes of some nodes' pods when at most so many claims may be bought.
+// Relocate tries to place some nodes' pods when at most so many claims may be bought.
 func (f Field) Relocate(most int, nodes ...*model.Node) (p model.Plan, why string, ok bool) {
 	claims, kept := f.f.Relocate(nodes, most, nil)
 	if kept != nil {
@@ -32,10 +32,10 @@ func (f Field) Relocate(most int, nodes ...*model.Node) (p model.Plan, why strin
 	return model.Plan{Placements: slices.Clone(f.f.Distribution.Placements), Claims: claims}, "", true
 }
 
-// Forget takes the last try back.
+// Forget undoes the last trial.
 func (f Field) Forget() { f.f.Rollback() }
 
-// String is all that a trial may change.
+// String lists everything that a trial may change.
 func (f Field) String() string {
 	var b strings.Builder
 	for _, s := range f.f.Distribution.Existing {

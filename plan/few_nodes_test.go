@@ -9,10 +9,10 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// rootVolume is what a gp3 volume of 20 GiB costs per hour.
+// rootVolume is the hourly price of a gp3 volume of 20 GiB.
 const rootVolume = 0.0022
 
-// withoutRequests are pods that ask for nothing, as many are written.
+// withoutRequests returns pods that request nothing, as many manifests do.
 func withoutRequests(count int) []*corev1.Pod {
 	pods := manyPods(count, "plain", "0", "0")
 	for _, pod := range pods {
@@ -21,8 +21,8 @@ func withoutRequests(count int) []*corev1.Pod {
 	return pods
 }
 
-// TestFewNodes holds that a node which costs nothing but its machine is not the only thing that is counted: where a node has
-// a price of its own, or pods ask for next to nothing, a few nodes do. The batches are those of the peer's suites.
+// TestFewNodes checks that machines are not all that counts: where each node has a price of its own, or pods request
+// next to nothing, a few nodes do. The batches are those of Karpenter's suites.
 func TestFewNodes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// settledWorld is one in which nothing waits: what waits in a drawn world runs where there is room for it, if there is.
+// settledWorld returns a world in which nothing waits: some waiting pods of a drawn world run where there is room for
+// them, and the rest are dropped.
 func settledWorld(t *rapid.T, d drawing) *world {
 	w := drawWorld(t, d)
 	for _, pod := range w.pods {
@@ -25,7 +26,7 @@ func settledWorld(t *rapid.T, d drawing) *world {
 	return w
 }
 
-// without is the world with some nodes on their way out.
+// without returns the world with some nodes leaving.
 func (w *world) without(keys ...string) *world {
 	rest := *w
 	rest.nodes = nil
@@ -40,7 +41,7 @@ func (w *world) without(keys ...string) *world {
 	return &rest
 }
 
-// A fork leaves no trace, whatever it tried.
+// A trial leaves no trace, whatever it tried.
 func TestForksLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +73,7 @@ func TestForksLeaveNoTrace(t *testing.T) {
 	})
 }
 
-// What a fork says breaks no rule, and where Pack finds a place for all pods on the nodes that are there, so does a fork.
+// What a trial finds breaks no rule, and where Pack places all pods on existing nodes, a trial does so too.
 func TestForksSayWhatPackSays(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]drawing{
@@ -114,7 +115,7 @@ func TestForksSayWhatPackSays(t *testing.T) {
 					case ok:
 						check(t, rest, found)
 					case stays && most > 0:
-						// A preference that cannot be met is given up only by a fork that might buy.
+						// Only a trial that may buy gives up a preference that cannot be met.
 						t.Fatalf("%v\nwithout %s, buying %d: %s; Pack: %s", w, n.Key(), most, why, outline(packed))
 					}
 				}
@@ -123,7 +124,7 @@ func TestForksSayWhatPackSays(t *testing.T) {
 	}
 }
 
-// onto says that a plan places pods on nodes only that are initialized.
+// onto reports whether a plan places pods on initialized nodes only.
 func onto(p plan.Plan, in plan.Input) bool {
 	return !slices.ContainsFunc(p.Placements, func(placement plan.Placement) bool {
 		return slices.ContainsFunc(in.Snapshot.Nodes, func(n *plan.Node) bool { return n.Key() == placement.Node && !n.Initialized })

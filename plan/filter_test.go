@@ -17,13 +17,13 @@ import (
 )
 
 // stage is a cluster to which pods are bound one by one under the kube-scheduler's rules: the filters NodeAffinity,
-// TaintToleration, NodeResourcesFit, NodePorts, PodTopologySpread and InterPodAffinity, written from their documentation
-// and sharing nothing with the planner.
+// TaintToleration, NodeResourcesFit, NodePorts, PodTopologySpread and InterPodAffinity, written from their
+// documentation and sharing no code with the planner.
 type stage struct {
 	spots      []*spot
 	namespaces map[string]map[string]string
 	shapes     map[string]*shape
-	// prospects are nodes that are not there and could be. The domains they would make count for a careful scheduler.
+	// prospects are nodes that do not exist and could. A careful scheduler counts the domains they would make.
 	prospects []*corev1.Node
 }
 
@@ -32,15 +32,15 @@ type spot struct {
 	node *corev1.Node
 	free map[corev1.ResourceName]int64 // thousandths
 	pods map[*shape]int
-	// leaving are pods that are being deleted: they keep others away, and are otherwise not counted.
+	// leaving are pods that are being deleted: they keep others away, and otherwise do not count.
 	leaving map[*shape]bool
-	// closed spots are seen by the filters of others and take no pod themselves. Those that are gone are no domain either.
+	// closed spots are seen by the filters of others and take no pod themselves. gone spots make no domain either.
 	closed, gone bool
 
 	unsuited map[*shape]string
 }
 
-// shape is what filters see of pods that differ by name only.
+// shape is what filters see of pods that differ by name alone.
 type shape struct {
 	pod      *corev1.Pod
 	requests map[corev1.ResourceName]int64
@@ -55,7 +55,7 @@ type spreadRule struct {
 	corev1.TopologySpreadConstraint
 	selector labels.Selector
 	matched  map[*shape]bool
-	// prospects are the domains that could come to be.
+	// prospects are the domains that could be created.
 	prospects map[string]bool
 }
 
@@ -154,7 +154,7 @@ func rulesOf(pod *corev1.Pod, terms []corev1.PodAffinityTerm) []affinityRule {
 	return rules
 }
 
-// selectorOf adds to a selector what matchLabelKeys and mismatchLabelKeys say about the pod's own labels.
+// selectorOf adds to a selector the conditions of matchLabelKeys and mismatchLabelKeys on the pod's own labels.
 func selectorOf(pod *corev1.Pod, from *metav1.LabelSelector, match, mismatch []string) labels.Selector {
 	selector, _ := metav1.LabelSelectorAsSelector(from)
 	also := func(keys []string, operator selection.Operator) {
@@ -189,7 +189,7 @@ func (r *spreadRule) matches(owner, sh *shape) bool {
 	return matched
 }
 
-// refuses says which filter keeps a pod off a node now, or nothing.
+// refuses returns the reason why a filter keeps a pod off a node now, or "".
 func (s *stage) refuses(sh *shape, sp *spot) string {
 	if sp.closed {
 		return "the node takes no pods"
@@ -234,7 +234,7 @@ func portsClash(a, b corev1.ContainerPort) bool {
 		(a.HostIP == b.HostIP || everywhere(a.HostIP) || everywhere(b.HostIP))
 }
 
-// unsuited says why a node's labels and taints keep a pod off, or nothing.
+// unsuited says why a node's labels and taints keep a pod off, or "".
 func unsuited(sh *shape, node *corev1.Node) string {
 	if matches, err := sh.nodes.Match(node); err != nil || !matches {
 		return fmt.Sprintf("its node selection does not match the labels %v (%v)", node.Labels, err)
@@ -254,8 +254,8 @@ func untolerated(sh *shape, node *corev1.Node) string {
 	return taint.ToString()
 }
 
-// breaksSpread is the filter PodTopologySpread: count + self - minimum <= maxSkew, over the nodes that have all the keys
-// and are within the policies.
+// breaksSpread is the filter PodTopologySpread: count + self - minimum <= maxSkew, over the nodes that have all keys
+// and satisfy the policies.
 func (s *stage) breaksSpread(sh *shape, sp *spot) string {
 	for i := range sh.spread {
 		r := &sh.spread[i]
@@ -275,7 +275,7 @@ func (s *stage) breaksSpread(sh *shape, sp *spot) string {
 			least = 0
 		}
 		if s.prospects != nil && r.TopologyKey == corev1.LabelHostname {
-			least = 0 // one more node could always come
+			least = 0 // another node could always be added
 		}
 		self := 0
 		if r.matches(sh, sh) {
@@ -288,7 +288,7 @@ func (s *stage) breaksSpread(sh *shape, sp *spot) string {
 	return ""
 }
 
-// population counts the pods a constraint selects by domain. Domains without such pods are in it, too.
+// population counts the pods a constraint selects by domain, including domains with none.
 func (s *stage) population(sh *shape, r *spreadRule) map[string]int {
 	counts := map[string]int{}
 	for _, sp := range s.spots {
@@ -318,7 +318,7 @@ func (s *stage) population(sh *shape, r *spreadRule) map[string]int {
 	return counts
 }
 
-// prospectsOf are the domains that could be made for a pod of this shape.
+// prospectsOf returns the domains that could be created for a pod of this shape.
 func (s *stage) prospectsOf(sh *shape, r *spreadRule) map[string]bool {
 	if r.prospects == nil {
 		r.prospects = map[string]bool{}
@@ -360,7 +360,7 @@ func (s *stage) breaksAffinity(sh *shape, sp *spot) string {
 	return ""
 }
 
-// present are all shapes on a node, those of pods that are being deleted included.
+// present yields all shapes on a node, including pods that are being deleted.
 func (sp *spot) present(yield func(*shape) bool) {
 	for sh := range sp.pods {
 		if !yield(sh) {
@@ -374,8 +374,8 @@ func (sp *spot) present(yield func(*shape) bool) {
 	}
 }
 
-// lacksCompany is about required affinity: each term needs, in the node's domain, a pod that matches all terms. The first
-// of pods that look for each other needs none.
+// lacksCompany checks required affinity: each term needs, in the node's domain, a pod that matches all terms. The first
+// of pods that are to be near each other needs none.
 func (s *stage) lacksCompany(sh *shape, sp *spot) string {
 	all := func(other *shape) bool {
 		for i := range sh.affinity {

@@ -28,7 +28,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// machineSpec is an instance type in few words.
+// machineSpec is an instance type in short form.
 type machineSpec struct {
 	name    string
 	arch    string
@@ -142,7 +142,7 @@ func smallCatalogue() []*cloud.InstanceType {
 	return catalogue
 }
 
-// realCatalogue loads the catalogue of EC2 where it is present, and skips the test where it is not.
+// realCatalogue loads the catalogue of EC2, and skips the test if it is missing.
 func realCatalogue(tb testing.TB) []*cloud.InstanceType {
 	tb.Helper()
 	data, err := os.ReadFile("../../shared/data/ec2-catalogue.json")
@@ -230,7 +230,7 @@ func onDemand() func(*karpv1.NodePool) {
 	return requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, "on-demand")
 }
 
-// podSpec makes pods of a shape.
+// newPod makes a pod.
 func newPod(name, cpu, memory string, options ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(now)},
@@ -261,7 +261,7 @@ type world struct {
 	daemons    []*plan.DaemonSet
 	daemonSets []*appsv1.DaemonSet
 	pools      []plan.Pool
-	// bound are the pods on nodes, by the node's key; namespaces are labels of namespaces.
+	// bound are the pods on nodes, by the node's key. namespaces are the labels of namespaces.
 	bound      map[string][]*corev1.Pod
 	namespaces map[string]map[string]string
 	policy     plan.PreferencePolicy
@@ -297,7 +297,7 @@ func (w *world) input() plan.Input {
 	return plan.Input{Snapshot: snapshot, Pools: w.pools, Preferences: w.policy}
 }
 
-// among is a requirement of a claim: the label has one of the values.
+// among returns a requirement of a claim: the label has one of the values.
 func among(key string, values ...string) model.Condition {
 	return model.NewCondition(key, corev1.NodeSelectorOpIn, values)
 }

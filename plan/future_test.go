@@ -20,9 +20,9 @@ type binding struct {
 	sp *spot
 }
 
-// bindable looks for an order in which the kube-scheduler can bind pods where they are planned. It binds what it can
-// again and again; as a pod may stand in another's way that should have come first, it tries several orders. The answer
-// is a pod that is stuck and why, or nothing.
+// bindable looks for an order in which the kube-scheduler can bind pods where they are planned. It binds what it can,
+// repeatedly. Because a pod may block another that should have come first, it tries several orders. It returns a pod
+// that is stuck and why, or "".
 func (s *stage) bindable(bindings []binding) string {
 	order, turn := slices.Clone(bindings), s.turns(bindings)
 	slices.SortStableFunc(order, func(a, b binding) int { return cmp.Compare(turn[a.sh], turn[b.sh]) })
@@ -42,7 +42,7 @@ func (s *stage) bindable(bindings []binding) string {
 	return first
 }
 
-// turns is an order of shapes in which those come late that stand in the way of others, and those that follow others.
+// turns returns an order of shapes in which those come late that block others, and those that follow others.
 func (s *stage) turns(bindings []binding) map[*shape]int {
 	var left []*shape
 	for _, b := range bindings {
@@ -64,7 +64,7 @@ func (s *stage) turns(bindings []binding) map[*shape]int {
 	return turn
 }
 
-// lateness says how much better it is for the others when a shape comes after them.
+// lateness says how much the others gain if a shape comes after them.
 func (s *stage) lateness(sh *shape, others []*shape) int {
 	n := 0
 	if len(sh.spread)+len(sh.apart) == 0 {
@@ -91,7 +91,7 @@ func (s *stage) lateness(sh *shape, others []*shape) int {
 	return n
 }
 
-// follows says that a shape needs the company of another.
+// follows reports whether a shape needs the company of another.
 func (s *stage) follows(sh, other *shape) bool {
 	for i := range sh.affinity {
 		if sh.affinity[i].matches(s, other) {
@@ -101,7 +101,7 @@ func (s *stage) follows(sh, other *shape) bool {
 	return false
 }
 
-// bind binds the first of the pods that can be bound, again and again, until nothing more can be bound.
+// bind binds the first pod that can be bound, repeatedly, until no more can be bound.
 func (s *stage) bind(order []binding) (bound []binding, why string) {
 	left := slices.Clone(order)
 	for i := 0; i < len(left); i++ {
@@ -123,7 +123,7 @@ func (s *stage) bind(order []binding) (bound []binding, why string) {
 }
 
 // standing puts the nodes of the cluster on a stage, with the pods that stay on them, and returns them by key. A claim
-// without machine becomes one of the nodes it may become, as pick says.
+// without a machine becomes one of the nodes that it may become, chosen by pick.
 func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 	s, byKey := newStage(w.namespaces), map[string]*spot{}
 	for _, n := range w.nodes {
@@ -155,7 +155,7 @@ func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 	return s, byKey
 }
 
-// holdsUp says that a pod keeps its node from going away.
+// holdsUp reports whether a pod keeps its node from going away.
 func holdsUp(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !ownedBy(pod, "DaemonSet") && !ownedBy(pod, "Node") &&
 		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
@@ -168,7 +168,7 @@ func (w *world) runDaemons(s *stage, sp *spot, running map[string]bool) {
 	for _, set := range w.daemonSets {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 		sh := s.shapeOf(pod)
-		// Of two DaemonSets that want the same port, only one gets onto the node.
+		// If two DaemonSets want the same port, only one gets onto the node.
 		taken := func(a corev1.ContainerPort) bool {
 			for other := range sp.pods {
 				if slices.ContainsFunc(other.ports, func(b corev1.ContainerPort) bool { return portsClash(a, b) }) {
@@ -183,7 +183,7 @@ func (w *world) runDaemons(s *stage, sp *spot, running map[string]bool) {
 	}
 }
 
-// nodeFor is the Node of a plan.Node. nil means that a claim can become nothing.
+// nodeFor returns the Node of a plan.Node, or nil if a claim can become nothing.
 func (w *world) nodeFor(n *plan.Node, pick func(n int) int) *corev1.Node {
 	if n.Name == "" && !n.Launched {
 		options := w.becomes(n)
@@ -207,7 +207,7 @@ func (w *world) nodeFor(n *plan.Node, pick func(n int) int) *corev1.Node {
 		Status: corev1.NodeStatus{Allocatable: n.Allocatable.List()}}
 }
 
-// becomes are the Nodes a claim in flight may become. What its pool no longer allows is not judged.
+// becomes returns the Nodes that a claim in flight may become. What its pool no longer allows is not judged.
 func (w *world) becomes(n *plan.Node) []*corev1.Node {
 	var nodes []*corev1.Node
 	i := slices.IndexFunc(w.pools, func(p plan.Pool) bool { return p.NodePool.Name == n.Pool })
@@ -245,8 +245,8 @@ func holdsRequests(typ *cloud.InstanceType, requests plan.Resources) bool {
 	return true
 }
 
-// checkFutures judges the plan as a whole. The nodes it asks for may come in any of the types and zones they list, so
-// several outcomes are played: the first of everything, the last, and some by chance.
+// checkFutures judges the plan as a whole. The nodes it asks for may get any of the types and zones they list, so
+// several outcomes are simulated: the first of everything, the last, and random ones.
 func checkFutures(t fataler, w *world, p plan.Plan, pods map[string]*corev1.Pod) {
 	t.Helper()
 	chance := rand.New(rand.NewPCG(3, 4))
@@ -280,7 +280,7 @@ func checkFutures(t fataler, w *world, p plan.Plan, pods map[string]*corev1.Pod)
 	}
 }
 
-// outcomes are the Nodes a planned claim may become.
+// outcomes returns the Nodes that a planned claim may become.
 func (w *world) outcomes(t fataler, c *plan.Claim, name string) []*corev1.Node {
 	t.Helper()
 	i := slices.IndexFunc(w.pools, func(p plan.Pool) bool { return p.NodePool.Name == c.NodePool })

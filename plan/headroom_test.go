@@ -25,7 +25,7 @@ func buffered(in *plan.Interner, name string, count int, cpu, memory string, cha
 	return model.VirtualPods(types.UID("uid-"+name), name, count)
 }
 
-// running are pods on a node.
+// running puts pods on a node.
 func running(in *plan.Interner, pods ...*corev1.Pod) func(*plan.Node) {
 	return func(n *plan.Node) {
 		for _, pod := range pods {
@@ -35,7 +35,7 @@ func running(in *plan.Interner, pods ...*corev1.Pod) func(*plan.Node) {
 	}
 }
 
-// TestHeadroom says where the room of buffers is. An m6i.large has 1.93 cores for pods, an m6i.xlarge 3.92.
+// TestHeadroom checks where the room of buffers is. An m6i.large has 1.93 cores for pods, an m6i.xlarge 3.92.
 func TestHeadroom(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -100,7 +100,7 @@ func TestHeadroom(t *testing.T) {
 	}
 }
 
-// TestEmptinessKeepsHeadroom says which of the empty nodes stay.
+// TestEmptinessKeepsHeadroom checks which of the empty nodes stay.
 func TestEmptinessKeepsHeadroom(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -156,7 +156,7 @@ func TestEmptinessKeepsHeadroom(t *testing.T) {
 	}
 }
 
-// TestEmptinessNeverTakesHeadroom holds that whatever goes for being empty, no virtual pod loses its room by it.
+// TestEmptinessNeverTakesHeadroom checks that no virtual pod loses its room to the removal of empty nodes.
 func TestEmptinessNeverTakesHeadroom(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -188,8 +188,8 @@ func TestEmptinessNeverTakesHeadroom(t *testing.T) {
 	})
 }
 
-// TestPodsComeBeforeHeadroom holds that no pod waits because of a buffer: none is left that would fit into the room that
-// virtual pods were given, and a pod that gets a node without a buffer gets one with it.
+// TestPodsComeBeforeHeadroom checks that no pod waits because of a buffer: none is left that would fit into the room of
+// virtual pods, and a pod that gets a node without a buffer gets one with it.
 func TestPodsComeBeforeHeadroom(t *testing.T) {
 	t.Parallel()
 	kinds := slices.DeleteFunc(smallCatalogue(), func(typ *cloud.InstanceType) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Spread over hosts is about the differences between the nodes there are, as the kube-scheduler sees them: where all are
-// equally full, each takes more. Nodes that come, or go, are empty before anything else happens to them.
+// Spread over hosts compares existing nodes, as the kube-scheduler sees them: where all are equally full, each takes
+// more. Nodes that are added start empty, and nodes that are removed become empty first.
 func TestSpreadOverHostsThatAreThere(t *testing.T) {
 	t.Parallel()
 	web := func(n int, options ...func(*corev1.Pod)) []*corev1.Pod {

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Pods that ask the same are of one class, whatever else distinguishes them; pods that do not are not.
+// Pods that ask the same belong to one class, whatever else distinguishes them; pods that do not ask the same do not.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -78,7 +78,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What nobody holds any more is forgotten, and what somebody holds is not.
+// The Interner forgets what is no longer held, and keeps what is.
 func TestInternerForgets(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -104,7 +104,7 @@ func TestInternerForgets(t *testing.T) {
 	}
 }
 
-// A claim and its Node are one.
+// A claim and its Node are joined into one node.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 )
 
-// priced are the offerings of a type in one zone.
+// priced sets the offerings of a type in one zone.
 func priced(typ *cloud.InstanceType, prices map[string]float64) *cloud.InstanceType {
 	typ.Offerings = nil
 	for _, kind := range []string{"on-demand", "spot"} {
@@ -26,7 +26,7 @@ func priced(typ *cloud.InstanceType, prices map[string]float64) *cloud.InstanceT
 	return typ
 }
 
-// crunch is a market in which spot is short: what is left of it is large and dear.
+// crunch is a market in which spot is scarce: what is left of it is large and dear.
 func crunch() []*cloud.InstanceType {
 	return []*cloud.InstanceType{
 		priced(machineSpec{name: "m5.24xlarge", cores: 96, memory: 384, pods: 737}.instanceType(), map[string]float64{"on-demand": 4.608, "spot": 2.55}),
@@ -35,7 +35,7 @@ func crunch() []*cloud.InstanceType {
 	}
 }
 
-// Spot is bought and listed where it is cheaper than the cheapest on-demand machine that would do, whatever its type.
+// Spot is bought and listed if it is cheaper than the cheapest on-demand machine that would do, whatever its type.
 func TestSpotAgainstOnDemand(t *testing.T) {
 	t.Parallel()
 	spot := in(karpv1.CapacityTypeLabelKey, "spot")
@@ -84,8 +84,8 @@ func TestSpotAgainstOnDemand(t *testing.T) {
 	}
 }
 
-// What costs less than on-demand in one zone may cost more in another, and is not launched there. The claim names types and
-// zones, of which a fleet may choose any pair.
+// Spot that is cheaper than on-demand in one zone may be dearer in another, and is not launched there. The claim names
+// types and zones, of which a fleet may choose any pair.
 func TestSpotInADearZone(t *testing.T) {
 	t.Parallel()
 	typ := priced(machineSpec{name: "m5.large", cores: 2, memory: 8, pods: 29}.instanceType(), map[string]float64{"on-demand": 0.096, "spot": 0.04})
@@ -112,7 +112,7 @@ func TestSpotInADearZone(t *testing.T) {
 	}
 }
 
-// A claim that was written by hand is launched by the same rule.
+// A claim written by hand is launched by the same rule.
 func TestWhatAClaimByHandIsLaunchedAs(t *testing.T) {
 	t.Parallel()
 	metal := priced(machineSpec{name: "m5.metal", cores: 96, memory: 384, pods: 737}.instanceType(), map[string]float64{"on-demand": 0.05})
@@ -163,7 +163,7 @@ func TestWhatAClaimByHandIsLaunchedAs(t *testing.T) {
 	}
 }
 
-// Bare metal is planned only where nothing else would do, so that what is planned is what is launched.
+// Bare metal is planned only where nothing else would do, so that the plan matches the launch.
 func TestBareMetal(t *testing.T) {
 	t.Parallel()
 	const size = "karpenter.k8s.aws/instance-size"

@@ -23,7 +23,7 @@ func limits(pairs ...string) func(*karpv1.NodePool) {
 	}
 }
 
-// Everything a pool has, and everything on its way, counts against its limits, whatever state it is in.
+// All of a pool's nodes, and those on their way, count against its limits, whatever their state.
 func TestWhatLimitsCount(t *testing.T) {
 	t.Parallel()
 	full := func(n *plan.Node) { n.Allocatable = plan.Resources{} }
@@ -31,7 +31,7 @@ func TestWhatLimitsCount(t *testing.T) {
 		return &plan.Node{Claim: "waiting", Pool: "p", Labels: map[string]string{}, Created: now, Taints: []corev1.Taint{{Key: "busy", Effect: corev1.TaintEffectNoSchedule}},
 			Requirements: model.Term{
 				among(corev1.LabelInstanceTypeStable, types...),
-				// As every claim the planner makes has them, which no instance type does.
+				// Every claim of the planner has these; no instance type does.
 				among(karpv1.CapacityTypeLabelKey, "on-demand"), among(corev1.LabelTopologyZone, "us-east-1a"), among("team", "blue"),
 			}}
 	}
@@ -77,7 +77,8 @@ func TestWhatLimitsCount(t *testing.T) {
 	}
 }
 
-// A large machine may be cheaper than a small one, as spot prices are, but a limit may leave room for the small one only.
+// A large machine may be cheaper than a small one, as with spot prices, but a limit may leave room for the small one
+// only.
 func TestACheaperMachineBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	types := []*cloud.InstanceType{
@@ -92,7 +93,7 @@ func TestACheaperMachineBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// Whichever of its instance types every claim gets, no limit is exceeded; and what is left is left for a reason.
+// Whichever instance types the claims get, no limit is exceeded, and pods are left only for a reason.
 func TestNoChoiceExceedsALimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,7 +137,7 @@ func TestNoChoiceExceedsALimit(t *testing.T) {
 	})
 }
 
-// A limit that is far away leaves a launch its choice; a near one takes just so much of it as could exceed it.
+// A distant limit leaves a launch its choice; a near one takes away only what could exceed it.
 func TestLimitsLeaveChoice(t *testing.T) {
 	t.Parallel()
 	largest := func(cpu string) int64 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMain makes the random questions of this package the same in every run, so that a change is judged by itself. To
-// draw others: go test ./plan -rapid.seed=0 -rapid.checks=1000
+// TestMain makes the random inputs of this package the same in every run, so that a change is judged by itself. To draw
+// others: go test ./plan -rapid.seed=0 -rapid.checks=1000
 func TestMain(m *testing.M) {
 	flag.Parse()
 	drawn := false

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A term of node affinity that names a node does not spoil the terms beside it: any one of them is enough.
+// A node affinity term that names a node does not invalidate the terms beside it: any one of them is enough.
 func TestMatchFieldsBesideOtherTerms(t *testing.T) {
 	t.Parallel()
 	named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"gone"}}}}

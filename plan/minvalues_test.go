@@ -27,7 +27,7 @@ func distinct(types []*cloud.InstanceType, names []string, key string) int {
 	return len(values)
 }
 
-// However a minimum is asked for, the launch keeps as much choice, and says so if it cannot.
+// However a minimum is stated, the launch keeps that much choice, or reports that it cannot.
 func TestChoiceOfMinValues(t *testing.T) {
 	t.Parallel()
 	const (
@@ -115,7 +115,7 @@ func TestChoiceOfMinValues(t *testing.T) {
 	}
 }
 
-// A claim that was written by hand is held to its minValues as well.
+// A claim written by hand has to meet its minValues too.
 func TestMinValuesOfClaimsByHand(t *testing.T) {
 	t.Parallel()
 	claim := func(key string, n int, annotations map[string]string) *karpv1.NodeClaim {
@@ -157,7 +157,7 @@ func TestMinValuesOfClaimsByHand(t *testing.T) {
 	}
 }
 
-// Whatever the minimums, every claim keeps the choice they demand, or none is made.
+// Whatever the minimums, every claim keeps the choice they demand, or is not made.
 func TestMinimumsAreKept(t *testing.T) {
 	t.Parallel()
 	keys := []string{"karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-size", "karpenter.k8s.aws/instance-cpu", corev1.LabelInstanceTypeStable}

@@ -11,14 +11,15 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// little is by which factor the price of a plan may rise though there is more to choose from, or less to place. Where pods
-// are not told where to go, plans are chosen by what they cost in the end, and may be dearer at first.
+// little is the factor by which the price of a plan may rise although there is more to choose from, or less to place.
+// Where pods are not told where to go, plans are chosen by their final cost, and may be dearer at first; then
+// littleMore applies.
 const (
 	little     = 1.01
 	littleMore = 1.07
 )
 
-// Whoever may buy more kinds of machines, in more zones, in more ways, or for a further pool, pays no more.
+// A plan that may buy more kinds of machines, in more zones, in more ways, or for a further pool, costs no more.
 func TestMoreChoiceCostsNoMore(t *testing.T) {
 	t.Parallel()
 	for _, narrowing := range []struct {
@@ -51,7 +52,7 @@ func TestMoreChoiceCostsNoMore(t *testing.T) {
 			return b.keeping(func(_ *cloud.InstanceType, o cloud.Offering) bool { return o.CapacityType == "on-demand" })
 		}},
 		{reason: "one of two pools", narrow: func(t *rapid.T, b batch) batch {
-			// The pools share out the families, and the second one sells nothing in the narrow world.
+			// The pools divide the families, and the second one sells nothing in the narrow world.
 			second := rapid.SliceOfNDistinct(rapid.SampledFrom(families), 1, 8, rapid.ID[string]).Draw(t, "families of the second pool")
 			return b.keeping(func(typ *cloud.InstanceType, _ cloud.Offering) bool {
 				return !slices.Contains(second, typ.Labels["karpenter.k8s.aws/instance-family"])
@@ -71,7 +72,7 @@ func TestMoreChoiceCostsNoMore(t *testing.T) {
 	}
 }
 
-// Whoever has fewer pods to place pays no more.
+// A plan with fewer pods to place costs no more.
 func TestFewerPodsCostNoMore(t *testing.T) {
 	t.Parallel()
 	checkBatches(t, func(t *rapid.T, b batch) {
@@ -80,12 +81,12 @@ func TestFewerPodsCostNoMore(t *testing.T) {
 	})
 }
 
-// holdAgainst says that a batch costs no more than another one that asks for as much or has less to choose from.
+// holdAgainst checks that a batch costs no more than another that asks for as much, or has less to choose from.
 func holdAgainst(t *rapid.T, easier, harder batch, what string) {
 	t.Helper()
 	hard := plan.Pack(harder.input())
 	if len(hard.Unplaced) > 0 {
-		return // it costs less to leave pods
+		return // leaving pods costs less
 	}
 	easy := plan.Pack(easier.input())
 	if len(easy.Unplaced) > 0 {
@@ -100,12 +101,12 @@ func holdAgainst(t *rapid.T, easier, harder batch, what string) {
 	}
 }
 
-// keeping is the batch with some offerings only.
+// keeping returns the batch with some offerings only.
 func (b batch) keeping(keep func(*cloud.InstanceType, cloud.Offering) bool) batch {
 	return b.on(only(b.pools[0].Types, keep))
 }
 
-// inPools is the batch with two pools: one for some of the types, and one for the others.
+// inPools returns the batch with two pools: one for some of the types, and one for the others.
 func (b batch) inPools(first []*cloud.InstanceType) batch {
 	named := map[string]bool{}
 	for _, typ := range first {

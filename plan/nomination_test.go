@@ -7,8 +7,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// A nomination alone does not say whether the kube-scheduler preempts for the pod, or whether it was told what a plan
-// expects. What is there on the node does.
+// A nomination alone does not say whether the kube-scheduler preempts for the pod, or was told what a plan expects.
+// What is on the node does.
 func TestNominatedPods(t *testing.T) {
 	t.Parallel()
 	class := func(cpu int64, gpus int64) *plan.Class {
@@ -64,7 +64,7 @@ func TestNominatedPods(t *testing.T) {
 	}
 }
 
-// A pod whose nominated node has died gets another, and one that somebody makes room for gets none.
+// A pod whose nominated node has died gets another. A pod for which room is being made gets none.
 func TestNominatedPodsArePlanned(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -85,7 +85,7 @@ func TestNominatedPodsArePlanned(t *testing.T) {
 	}
 }
 
-// A process that has forgotten its promises keeps those the kube-scheduler was told of.
+// A process that has lost its promises keeps those that the kube-scheduler was told of.
 func TestNominationsAreKept(t *testing.T) {
 	t.Parallel()
 	w := world{pods: manyPods(2, "a", "900m", "1Gi")}

@@ -11,7 +11,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// A claim without machine has what is attached on request only if it asked for it: its machine will not have it otherwise.
+// A claim without a machine has resources that are attached on request only if it asked for them: its machine will not
+// have them otherwise.
 func TestWhatIsAttachedOnRequest(t *testing.T) {
 	t.Parallel()
 	const efa = "vpc.amazonaws.com/efa"

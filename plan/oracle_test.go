@@ -13,8 +13,8 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// fresh are all the Nodes that could be launched now: every type, zone and capacity type of every pool with any value of
-// the labels it leaves open, within limits.
+// fresh returns all Nodes that could be launched now: every type, zone and capacity type of every pool with any value
+// of the labels it leaves open, within limits.
 func (w *world) fresh() []*corev1.Node {
 	var nodes []*corev1.Node
 	for _, pool := range w.pools {
@@ -44,7 +44,8 @@ func (w *world) fresh() []*corev1.Node {
 	return nodes
 }
 
-// openLabels are the combinations of values a pool's custom labels may take, with those that anybody mentions.
+// openLabels returns the combinations of values that a pool's custom labels may take, including all values mentioned
+// elsewhere.
 func (w *world) openLabels(pool *karpv1.NodePool) []map[string]string {
 	combinations := []map[string]string{{}}
 	for _, key := range []string{"team", "slot"} {
@@ -80,7 +81,7 @@ func (w *world) openLabels(pool *karpv1.NodePool) []map[string]string {
 	return combinations
 }
 
-// relates says that a waiting pod's relations to others are over this label.
+// relates reports whether a waiting pod's relations to others use this label.
 func (w *world) relates(key string) bool {
 	for _, pod := range w.waiting() {
 		if encoded, _ := pod.Spec.Marshal(); bytes.Contains(encoded, []byte(key)) {
@@ -90,7 +91,7 @@ func (w *world) relates(key string) bool {
 	return false
 }
 
-// mentioned are the values of a label that nodes have and pods ask for.
+// mentioned returns the values of a label that nodes have and pods ask for.
 func (w *world) mentioned(key string) []string {
 	var values []string
 	for _, n := range w.nodes {
@@ -116,9 +117,8 @@ func (w *world) mentioned(key string) []string {
 	return values
 }
 
-// placeFor finds a node that exists or could be launched and takes one more pod, or says "". Domains that could be
-// launched into count for topology spread, as if there were nodes already: what is planned shall not hang on there being
-// none.
+// placeFor returns a node that exists or could be launched and takes one more pod, or "". Domains that could be
+// launched into count for topology spread as if they had nodes: a plan must not depend on their absence.
 func (w *world) placeFor(s *stage, pod *corev1.Pod) string {
 	s.prospects = w.fresh()
 	sh := s.shapeOf(pod)
@@ -142,7 +142,7 @@ func (w *world) placeFor(s *stage, pod *corev1.Pod) string {
 	return ""
 }
 
-// overfull says that a node is too small for its own DaemonSets. Nobody launches one for other pods.
+// overfull reports whether a node is too small for its own DaemonSets. No such node is launched for other pods.
 func (sp *spot) overfull() bool {
 	for _, amount := range sp.free {
 		if amount < 0 {
@@ -162,10 +162,10 @@ type search struct {
 	tries  int
 }
 
-// maxTries bounds a search; beyond it, the answer is not known and taken to be no.
+// maxTries limits a search. Beyond it, the answer is unknown and taken to be no.
 const maxTries = 5_000
 
-// allPlaceable finds a way to place every waiting pod, or says "".
+// allPlaceable returns a way to place every waiting pod, or "".
 func (w *world) allPlaceable() string {
 	s, _ := w.standing(func(int) int { return 0 })
 	s.prospects = w.fresh()

@@ -59,7 +59,7 @@ func having(name corev1.ResourceName, quantity string) func(*v1alpha1.NodeOverla
 	}
 }
 
-// shopWindow are two types, each on-demand for 1 $ and 2 $ in two zones, and the first one as spot.
+// shopWindow returns two types, on-demand for 1 $ and 2 $ in two zones, the first one as spot too.
 func shopWindow() []*cloud.InstanceType {
 	zones := []string{"us-east-1a", "us-east-1b"}
 	return []*cloud.InstanceType{
@@ -68,7 +68,7 @@ func shopWindow() []*cloud.InstanceType {
 	}
 }
 
-// overlaidParts are what overlays changed, in few words: "m5.large on-demand us-east-1a 0.5", "m5.large a.b/c 2".
+// overlaidParts returns what overlays changed, in short form: "m5.large on-demand us-east-1a 0.5", "m5.large a.b/c 2".
 func overlaidParts(before, after []*cloud.InstanceType) []string {
 	var found []string
 	for i, typ := range after {
@@ -165,7 +165,8 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
-// What an overlay is not about is the very object that the cloud has made: thousands of offerings are not copied for one.
+// Types that no overlay concerns are the objects that the cloud returned: thousands of offerings are not copied for
+// one.
 func TestOverlaysShareWhatTheyLeave(t *testing.T) {
 	t.Parallel()
 	types, pool := shopWindow(), nodePool("web")
@@ -175,7 +176,7 @@ func TestOverlaysShareWhatTheyLeave(t *testing.T) {
 	}
 }
 
-// The order in which overlays come says nothing.
+// The order of overlays does not matter.
 func TestOverlaysInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -76,7 +76,7 @@ func TestPodAffinity(t *testing.T) {
 	}
 }
 
-// The API server lets no such label in, but manifests that are planned for without one may have it.
+// The API server rejects such a label, but manifests that are planned for without one may have it.
 func TestAffinityToAValueThatIsNone(t *testing.T) {
 	t.Parallel()
 	w := world{pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}, pods: manyPods(1, "web", "1", "1Gi", app("web"),

@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Preferences hold where they can, and are given up one after another where they cannot.
+// Preferences hold where possible, and are given up one after another where they are not.
 func TestPreferences(t *testing.T) {
 	t.Parallel()
 	web := func(n int, options ...func(*corev1.Pod)) []*corev1.Pod {

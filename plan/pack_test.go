@@ -18,7 +18,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// One pod, one or more pools: what is bought for it.
+// What is bought for one pod, with one or more pools.
 func TestWhatIsBought(t *testing.T) {
 	t.Parallel()
 	intel := requires(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "amd64")
@@ -164,7 +164,7 @@ func TestWhatIsBought(t *testing.T) {
 	}
 }
 
-// A pod nothing can be done for is left with the shortest true sentence per pool.
+// A pod that cannot be placed is left with the shortest true sentence per pool.
 func TestWhyNothingIsBought(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -221,7 +221,7 @@ func TestWhyNothingIsBought(t *testing.T) {
 	}
 }
 
-// existing makes a node of a type that runs nothing.
+// existing makes an empty node of a type.
 func existing(name, typ string, options ...func(*plan.Node)) *plan.Node {
 	catalogue := smallCatalogue()
 	i := slices.IndexFunc(catalogue, func(t *cloud.InstanceType) bool { return t.Name == typ })
@@ -240,7 +240,7 @@ func existing(name, typ string, options ...func(*plan.Node)) *plan.Node {
 	return n
 }
 
-// Pods go to nodes that exist before anything is bought.
+// Pods go to existing nodes before anything is bought.
 func TestExistingNodes(t *testing.T) {
 	t.Parallel()
 	unready := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
@@ -291,7 +291,7 @@ func TestExistingNodes(t *testing.T) {
 	}
 }
 
-// What was promised stays: planning again while the machines boot buys nothing.
+// Promises are kept: planning again while the machines boot buys nothing.
 func TestPlanningAgainBuysNothing(t *testing.T) {
 	t.Parallel()
 	w := world{pods: append(manyPods(60, "a", "700m", "2Gi"), manyPods(40, "b", "2", "1Gi")...)}
@@ -322,7 +322,7 @@ func TestPlanningAgainBuysNothing(t *testing.T) {
 	}
 }
 
-// Pods of a node that goes away wait for another; those that must not be moved do not.
+// Pods of a node that is going away wait for another, except those that must not be moved.
 func TestPodsOfGoingNodes(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -399,7 +399,7 @@ func TestDaemonSetsCountWhereTheyRun(t *testing.T) {
 	}
 }
 
-// minValues keeps enough to choose from, or launches with less and says so.
+// minValues keeps enough choice, or the launch has less and says so.
 func TestMinValues(t *testing.T) {
 	t.Parallel()
 	families := func(n int) func(*karpv1.NodePool) {
@@ -449,7 +449,7 @@ func TestUnavailableOfferings(t *testing.T) {
 	}
 }
 
-// Alike claims have one group.
+// Claims that are alike share a group.
 func TestAlikeClaimsShareAGroup(t *testing.T) {
 	t.Parallel()
 	w := world{pods: manyPods(400, "a", "900m", "3Gi"), pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}}

@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// relation is a test of pods that mind each other.
+// relation is a test of pods with rules about each other.
 type relation struct {
 	name, reason string
 	pods         []*corev1.Pod
@@ -21,8 +21,8 @@ type relation struct {
 	bound        map[string][]*corev1.Pod
 	pools        []*karpv1.NodePool
 	policy       plan.PreferencePolicy
-	// by is the label by which planned pods are counted, want how many there are in each domain, in the form
-	// "a=2 b=1" with zones by their letter. Nodes are counted by their size only: "3 3 1".
+	// by is the label by which planned pods are counted. want is the number in each domain, in the form "a=2 b=1" with
+	// zones by their letter. Nodes are listed by their number of pods only: "3 3 1".
 	by, want string
 	left     int
 	why      string
@@ -75,7 +75,7 @@ func (w *world) population(t *testing.T, p plan.Plan, key string) string {
 	return strings.Join(text, " ")
 }
 
-// runs are pods that are bound to a node.
+// runs returns pods that are bound to a node.
 func runs(node string, count int, options ...func(*corev1.Pod)) []*corev1.Pod {
 	return manyPods(count, "old-"+node, "100m", "64Mi", append(options, func(pod *corev1.Pod) {
 		pod.Spec.NodeName = node
@@ -90,7 +90,7 @@ func inZone(letter string) func(*plan.Node) {
 	}
 }
 
-// Topology spread, by its fields.
+// Topology spread, one field at a time.
 func TestTopologySpread(t *testing.T) {
 	t.Parallel()
 	web := func(n int, options ...func(*corev1.Pod)) []*corev1.Pod {

@@ -15,8 +15,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestBudgetsOfPods holds that a node is kept exactly where one of its pods is selected by a budget that allows nothing,
-// or by two: asked of selectors one by one, whatever shape they have.
+// TestBudgetsOfPods checks that a node is kept exactly if one of its pods is selected by a PodDisruptionBudget that
+// allows nothing, or by two budgets, compared with matching selectors of any shape one by one.
 func TestBudgetsOfPods(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

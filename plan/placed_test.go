@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestPodsHaveAPlaceWhereANodeServes plans for two pods of a node that goes.
+// TestPodsHaveAPlaceWhereANodeServes plans for two pods of a node that is going away.
 func TestPodsHaveAPlaceWhereANodeServes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// mixes are batches of a thousand pods as clusters see them.
+// mixes are batches of a thousand pods as found in clusters.
 var mixes = []struct {
 	name string
 	pods func(r *rand.Rand) []*corev1.Pod
@@ -44,7 +44,7 @@ func shaped(r *rand.Rand, count int, cpus, memories []string) []*corev1.Pod {
 	return pods
 }
 
-// The cheapest way to buy for a thousand pods is within five percent of what no plan can undercut.
+// The cheapest way to buy for a thousand pods is within five percent of the lower bound.
 func TestLeanPriceIsNearTheLowerBound(t *testing.T) {
 	t.Parallel()
 	catalogue := realCatalogue(t)

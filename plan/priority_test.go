@@ -15,7 +15,7 @@ import (
 
 func priority(p int32) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Spec.Priority = &p } }
 
-// placedByPriority counts the pods that a plan serves.
+// placedByPriority counts the pods that a plan serves, by priority.
 func placedByPriority(w *world, p plan.Plan) map[int32]int {
 	priorities, counts := map[string]int32{}, map[int32]int{}
 	for _, pod := range w.pods {
@@ -35,7 +35,7 @@ func placedByPriority(w *world, p plan.Plan) map[int32]int {
 	return counts
 }
 
-// When a limit does not leave enough for everybody, it is the pods of low priority that stay without a node.
+// When a limit does not leave enough for all pods, those of low priority stay without a node.
 func TestLimitsServeTheHighestPriorityFirst(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -83,7 +83,7 @@ func TestLimitsServeTheHighestPriorityFirst(t *testing.T) {
 	}
 }
 
-// However many pods of one size there are, none of a low priority has a place while one of a higher priority is left.
+// However many pods of one size there are, none of low priority has a place while one of higher priority is left.
 func TestNoLimitIsUsedUpFromBelow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -112,7 +112,7 @@ func TestNoLimitIsUsedUpFromBelow(t *testing.T) {
 	})
 }
 
-// A node with devices is for the pods that ask for them; others come second, and take it when there is nothing else.
+// A node with devices is for the pods that ask for them; others come second, and take it if there is nothing else.
 func TestPlainPodsLeaveDevicesAlone(t *testing.T) {
 	t.Parallel()
 	gpu := func(n *plan.Node) {
@@ -155,7 +155,7 @@ func TestPlainPodsLeaveDevicesAlone(t *testing.T) {
 	}
 }
 
-// A machine that is bought for a device is neither larger nor more numerous because of pods that do without.
+// Pods that need no device make a machine bought for one neither larger nor more numerous.
 func TestPlainPodsDoNotMakeDeviceMachinesLarger(t *testing.T) {
 	t.Parallel()
 	w := world{pods: slices.Concat(manyPods(3, "device", "1", "2Gi", asks("nvidia.com/gpu", "1")), manyPods(20, "plain", "2", "4Gi")),

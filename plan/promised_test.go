@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestPromises plans once more for pods that wait for nodes which were promised to them, while others came in between.
-// Nodes hold 1930m.
+// TestPromises plans again for pods that wait for nodes they were promised, after other pods have come in between. A
+// node has 1930m.
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	softlyApart := func(pod *corev1.Pod) {
@@ -27,11 +27,11 @@ func TestPromises(t *testing.T) {
 	}
 	for _, test := range []struct {
 		reason string
-		// nodes are the pods that are bound there, and promised those that are to come.
+		// nodes are the pods that are bound there. promised are those still to come.
 		nodes    map[string][]*corev1.Pod
 		promised map[string][]*corev1.Pod
 		change   func(*plan.Pod)
-		// want are the places of pods, without those that changed nothing.
+		// want is the places of the pods.
 		want   string
 		claims int
 	}{

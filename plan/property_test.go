@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// No plan breaks a rule, whatever is asked.
+// No plan breaks a rule, whatever the input.
 func TestPlansBreakNoRule(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]drawing{
@@ -34,7 +34,7 @@ func TestPlansBreakNoRule(t *testing.T) {
 	}
 }
 
-// The same question has the same answer, in whatever order it is asked.
+// The same input gives the same plan, in whatever order it comes.
 func TestOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

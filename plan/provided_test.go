@@ -10,8 +10,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// While a node is being replaced nothing is bought for the pods on it, and what is bought for others is not larger for
-// them. That is so for everybody who asks: a plan and an explanation of it cannot differ.
+// While a node is being replaced, nothing is bought for the pods on it, and what is bought for other pods is no larger
+// because of them. This holds for every caller, so that a plan and its explanation cannot differ.
 func TestPodsThatAReplacementSeesTo(t *testing.T) {
 	t.Parallel()
 	marked := func(replacement string) *plan.Node {

@@ -9,7 +9,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestRates bound how many nodes begin to go within a time. There are six empty nodes of NodePool p and two of NodePool q.
+// TestRates checks the limits on how many nodes begin to leave within a time. There are six empty nodes of NodePool p
+// and two of NodePool q.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	rate := func(text string) *karpv1.DisruptionRate {
@@ -27,7 +28,7 @@ func TestRates(t *testing.T) {
 		begun   map[string][]karpv1.Begun
 		goes    map[string]int
 		next    time.Duration
-		why     string // nodes stay
+		why     string // why nodes stay
 	}{
 		{reason: "without a rate all go", goes: map[string]int{"p": 6, "q": 2}},
 		{reason: "what began without a rate does not count", begun: map[string][]karpv1.Begun{"p": {ago(6, time.Minute)}}, goes: map[string]int{"p": 6, "q": 2}},

@@ -38,7 +38,7 @@ func minValues(key string, operator corev1.NodeSelectorOperator, n int, values .
 	}
 }
 
-// The reason names all of what stops a pod together, and nothing else.
+// The reason names everything that together stops a pod, and nothing else.
 func TestTheShortestTrueReason(t *testing.T) {
 	t.Parallel()
 	const (
@@ -58,7 +58,7 @@ func TestTheShortestTrueReason(t *testing.T) {
 		}
 		return types
 	}
-	// A machine that would do, were it sold as spot in zone b.
+	// This machine would do if it were sold as spot in zone b.
 	fat := append(smallCatalogue(), machineSpec{name: "m6g.fat", arch: "arm64", cores: 8, memory: 64, price: 0.4, kinds: []string{"on-demand"}}.instanceType())
 	fat[len(fat)-1].Offerings = append(fat[len(fat)-1].Offerings, cloud.Offering{CapacityType: "spot", Zone: "us-east-1a", Price: 0.1, Available: true})
 	refused := func(zones ...string) map[cloud.OfferingKey]time.Time {
@@ -154,7 +154,7 @@ func TestTheShortestTrueReason(t *testing.T) {
 	}
 }
 
-// Machines with devices are kept for those who ask for them, even when the pool for everybody is at its limit.
+// Machines with devices are kept for pods that ask for them, even if the plain pool is at its limit.
 func TestDevicesAreKept(t *testing.T) {
 	t.Parallel()
 	w := world{pods: manyPods(1, "a", "1", "1Gi"), pools: []plan.Pool{
@@ -171,7 +171,7 @@ func TestDevicesAreKept(t *testing.T) {
 	}
 }
 
-// The pool that came nearest is told first: with many pools, the others say no more than that they are for other pods.
+// The pool that came nearest is first: with many pools, the others say only that they are for other pods.
 func TestTheNearestPoolIsFirst(t *testing.T) {
 	t.Parallel()
 	w := world{pods: manyPods(1, "a", "1", "1Gi", wants("team", "x")), pools: []plan.Pool{
@@ -190,7 +190,7 @@ func TestTheNearestPoolIsFirst(t *testing.T) {
 	}
 }
 
-// That a limit is used up is one thing, that it could never have been enough another.
+// A limit that is used up is told apart from one that could never have been enough.
 func TestALimitThatIsTooLittleAnyway(t *testing.T) {
 	t.Parallel()
 	w := world{pods: []*corev1.Pod{newPod("fat", "1", "100Gi"), newPod("other", "1", "1Gi")}, nodes: []*plan.Node{existing("n", "m6i.2xlarge", func(n *plan.Node) { n.Allocatable = plan.Resources{} })},

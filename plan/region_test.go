@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// The region of a zone is what the provider says. A Local Zone's name does not tell it by cutting off a letter.
+// The region of a zone is what the provider says. It cannot be derived from a Local Zone's name by dropping a letter.
 func TestRegionOfALocalZone(t *testing.T) {
 	t.Parallel()
 	local := machineSpec{name: "m5.large", cores: 2, memory: 8, pods: 29, price: 0.1, zones: []string{"us-west-2-lax-1a"}}.instanceType()

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 )
 
-// goingFor are the nodes of the commands for a reason, in order.
+// goingFor returns the nodes of the commands for a reason, in order.
 func goingFor(d plan.Disruption, reason karpv1.DisruptionReason) []string {
 	var nodes []string
 	for _, command := range d.Commands {
@@ -26,7 +26,8 @@ func goingFor(d plan.Disruption, reason karpv1.DisruptionReason) []string {
 	return nodes
 }
 
-// Drifted nodes go in the order of their drift, each on its own, and one that cannot go keeps nobody else.
+// Drifted nodes are removed in the order of their drift, each on its own. One that cannot be removed does not stop the
+// others.
 func TestDriftInTurn(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -36,7 +37,7 @@ func TestDriftInTurn(t *testing.T) {
 		nodes: []*plan.Node{
 			existing("late", "m6i.large", hasDrifted(30), running(in, big("late"))),
 			existing("early", "m6i.large", hasDrifted(10), running(in, big("early"))),
-			// Nothing of the pool takes this one's pod.
+			// No machine of the pool takes this node's pod.
 			existing("stuck", "m6i.4xlarge", hasDrifted(0), running(in, newPod("stuck", "15", "1Gi"))),
 			existing("daemons", "m6i.large", hasDrifted(40), running(in, newPod("daemon", "100m", "1Mi", ofDaemonSet))),
 			existing("fine", "m6i.large", running(in, big("fine"))),
@@ -64,7 +65,7 @@ func TestDriftInTurn(t *testing.T) {
 	}
 }
 
-// One evaluation decides about so many nodes at most and says that there are more.
+// One evaluation replaces a limited number of nodes, and says that there are more.
 func TestDriftIsBounded(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -78,7 +79,7 @@ func TestDriftIsBounded(t *testing.T) {
 	}
 }
 
-// A pool that wants its pods Ready goes one step at a time.
+// A pool that wants its pods Ready replaces one node at a time.
 func TestOneStepAtATime(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)
@@ -129,8 +130,8 @@ func TestStaticDrift(t *testing.T) {
 	}
 }
 
-// While a node of a static pool is replaced, the pool neither lacks a node nor has one too many, whichever of claim and
-// taint is seen first.
+// While a node of a static pool is replaced, the pool neither lacks a node nor has one too many, whether the claim or
+// the taint is seen first.
 func TestStaticReplacementUnderWay(t *testing.T) {
 	t.Parallel()
 	part := func(n *plan.Node) { n.Replacement = "r-1" }
@@ -152,8 +153,8 @@ func TestStaticReplacementUnderWay(t *testing.T) {
 	}
 }
 
-// TestDriftCompletes carries decisions out until nothing has drifted any more: never are more nodes disrupted than the
-// budget allows, every pod always has a place, and each round replaces as many as may be.
+// TestDriftCompletes carries decisions out until nothing has drifted any more. Never are more nodes disrupted than the
+// budget allows, every pod always has a place, and each round replaces as many as permitted.
 func TestDriftCompletes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -186,7 +187,8 @@ func TestDriftCompletes(t *testing.T) {
 	})
 }
 
-// carriedOut is a cluster after some commands: their pods are on what replaces their nodes, or where there is room.
+// carriedOut returns a cluster after some commands: their pods are on what replaces their nodes, or where there is
+// room.
 func carriedOut(t *rapid.T, nodes []*plan.Node, d plan.Disruption) []*plan.Node {
 	var rest []*plan.Node
 	var moving []*plan.Pod
@@ -222,7 +224,7 @@ func carriedOut(t *rapid.T, nodes []*plan.Node, d plan.Disruption) []*plan.Node 
 	return rest
 }
 
-// The pods of nodes that are being replaced go to what replaces them, and so keep no other node from being replaced.
+// The pods of nodes that are being replaced go to the replacements, and so do not keep other nodes from being replaced.
 func TestSuccessorsTakeThePods(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)

@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Pods whose rules leave them little go first where others have taken that before.
+// Pods whose rules leave them little choice go first if other pods took it before.
 func TestPodsThatLackANodeGoFirst(t *testing.T) {
 	t.Parallel()
 	const zone, host = corev1.LabelTopologyZone, corev1.LabelHostname

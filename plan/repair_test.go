@@ -15,8 +15,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// ill is a node of a pool with one condition since some time ago; a healthy one has none. A node of the pool "-" is
-// nobody's claim.
+// ill is a node of a pool with one condition for some time; a healthy one has none. A node of the pool "-" has no
+// claim.
 type ill struct {
 	pool      string
 	condition corev1.NodeConditionType

@@ -82,7 +82,7 @@ func TestPodRequests(t *testing.T) {
 	}
 }
 
-// The template of a DaemonSet is not completed by the API server as its pods are.
+// The API server does not complete the template of a DaemonSet as it completes its pods.
 func TestDaemonSetRequestsFollowFromLimits(t *testing.T) {
 	t.Parallel()
 	set := &appsv1.DaemonSet{}

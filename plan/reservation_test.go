@@ -40,7 +40,7 @@ func inPool(pool *karpv1.NodePool, types []*cloud.InstanceType) plan.Pool {
 	return plan.Pool{NodePool: pool, Types: types}
 }
 
-// bySource counts the claims of a plan by what they draw on: a reservation, or a capacity type.
+// bySource counts the claims of a plan by what they use: a reservation, or a capacity type.
 func bySource(p plan.Plan) map[string]int {
 	counts := map[string]int{}
 	for _, c := range p.Claims {
@@ -53,7 +53,7 @@ func bySource(p plan.Plan) map[string]int {
 	return counts
 }
 
-// What is reserved is used first, never more of it than there is, and nobody waits because it is used up.
+// Reserved capacity is used first, never beyond its size, and no pod waits because it is used up.
 func TestReservedCapacity(t *testing.T) {
 	t.Parallel()
 	const zone = "us-east-1a"
@@ -174,7 +174,8 @@ func TestReservedCapacity(t *testing.T) {
 	}
 }
 
-// However many want it, no reservation is used more often than it has room, and every reserved claim names its own.
+// However many pods want it, no reservation is used more often than it has room, and every reserved claim names its
+// own.
 func TestReservationsAreNeverOverdrawn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -214,8 +215,8 @@ func TestReservationsAreNeverOverdrawn(t *testing.T) {
 	})
 }
 
-// A claim by hand is launched into what is reserved for it, where it allows that: of each type and zone into the
-// reservation with the most room, and never into capacity blocks and other reservations by one launch.
+// A claim written by hand is launched into the capacity reserved for it, where it allows that: for each type and zone,
+// into the reservation with the most room. One launch never mixes capacity blocks and other reservations.
 func TestReservedOfferings(t *testing.T) {
 	t.Parallel()
 	block := func(o *cloud.Offering) { o.ReservationType = "capacity-block" }
@@ -232,7 +233,7 @@ func TestReservedOfferings(t *testing.T) {
 	tests := []struct {
 		name, reason string
 		requirements []karpv1.NodeSelectorRequirementWithMinValues
-		want         []string // reservations; the capacity type where there is none
+		want         []string // reservations; the capacity type if there is none
 	}{
 		{name: "any", reason: "what is reserved comes first, one reservation for each type and zone", want: []string{"cr-2", "cr-3"}},
 		{name: "by id", reason: "the claim names its reservation",

@@ -9,13 +9,13 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// There is room for the pods of one of two nodes. The one that lost pods a moment ago is the better one to take away.
+// There is room for the pods of one of two nodes. The node that has just lost pods is the better one to remove.
 func TestRivals(t *testing.T) {
 	t.Parallel()
 	const after = time.Minute
 	for _, tc := range []struct {
 		reason string
-		// since is when a pod last came to or left the better node, and born how long ago its pod was created.
+		// since is how long ago a pod last came to or left the better node. born is how long ago its pod was created.
 		since, born time.Duration
 		after       time.Duration
 		want        []string

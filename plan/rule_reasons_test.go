@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Where rules about other pods keep a pod from every domain, the reason names the rule that binds.
+// If rules about other pods keep a pod out of every domain, the reason names the rule that binds.
 func TestReasonsNameTheRule(t *testing.T) {
 	t.Parallel()
 	web := func(n int, options ...func(*corev1.Pod)) []*corev1.Pod {

@@ -12,9 +12,9 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// settle launches what is planned and lets a scheduler that knows nothing of the plan place the pods in any order:
-// LeastAllocated and BalancedAllocation over what fits. What finds no room is planned for again, until all pods run.
-// It returns the price per hour of all nodes and the number of rounds.
+// settle launches what is planned, and lets a scheduler that does not know the plan place the pods in any order by
+// LeastAllocated and BalancedAllocation. Pods that find no room are planned for again, until all pods run. It returns
+// the price per hour of all nodes, the number of rounds and the number of nodes.
 func settle(t *testing.T, w *world, seed uint64, parts int, spread bool) (price float64, rounds, nodes int) {
 	t.Helper()
 	catalogue := map[string]*cloud.InstanceType{}
@@ -44,7 +44,7 @@ func settle(t *testing.T, w *world, seed uint64, parts int, spread bool) (price 
 		all := w.nodes
 		old := len(all) - len(p.Claims)
 		r.Shuffle(len(p.Claims), func(i, j int) { all[old+i], all[old+j] = all[old+j], all[old+i] })
-		// Machines do not join at the same moment.
+		// Machines do not all join at the same moment.
 		for part := 1; part <= parts; part++ {
 			w.nodes = all[:old+len(p.Claims)*part/parts]
 			waiting = schedule(w, waiting, spread)
@@ -94,7 +94,7 @@ func schedule(w *world, pods []*corev1.Pod, spread bool) []*corev1.Pod {
 			memory := float64(sum.Memory) / float64(n.Allocatable.Memory)
 			score := (1-cpu+1-memory)/2 + 1 - math.Abs(cpu-memory)/2
 			if spread {
-				// What pods of one workload get by default: twice the weight, relative to the most crowded node.
+				// Pods of one workload get this by default: twice the weight, relative to the most crowded node.
 				score += 2 * (1 - float64(alike[i])/crowd)
 			}
 			if score > highest {
@@ -118,7 +118,7 @@ func schedule(w *world, pods []*corev1.Pod, spread bool) []*corev1.Pod {
 	return rest
 }
 
-// eightShapes are a thousand pods of the shapes a lab measures with.
+// eightShapes returns a thousand pods of the shapes that a lab measures with.
 func eightShapes() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i, shape := range [][2]string{{"100m", "128Mi"}, {"500m", "1Gi"}, {"900m", "3100Mi"}, {"2", "8Gi"},
@@ -128,10 +128,10 @@ func eightShapes() []*corev1.Pod {
 	return pods
 }
 
-// Once all pods run, wherever the kube-scheduler has put them, the nodes cost little more than the least that is possible
-// if every pod could be told where to go. How much depends on the mix: the scheduler spreads pods without regard to
-// their shape, so each node gets the same mixture, and where that lies between the shapes of two families (as with the
-// jvm mix, which has a little more memory for each core than general machines) part of each machine stays idle.
+// Once all pods run, wherever the kube-scheduler has put them, the nodes cost little more than the least possible if
+// every pod could be told where to go. How much more depends on the mix. The scheduler spreads pods without regard to
+// their shape, so each node gets the same mixture. If that lies between the shapes of two families, part of each
+// machine stays idle, as with the jvm mix, which has a little more memory for each core than general machines.
 func TestPriceWhenTheSchedulerIsDone(t *testing.T) {
 	t.Parallel()
 	catalogue := realCatalogue(t)

@@ -10,13 +10,13 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Two nodes may go without being in each other's way, and one of them lost a pod a moment ago.
+// Two nodes may be removed without blocking each other, and one of them has just lost a pod.
 func TestShrinkingClusterIsLetShrinkFirst(t *testing.T) {
 	t.Parallel()
 	const after = time.Minute
 	for _, tc := range []struct {
 		reason string
-		// lost is how long ago the second node lost a pod; before how long ago a third one did.
+		// lost is how long ago the second node lost a pod, and before how long ago a third one did.
 		lost, before time.Duration
 		want         []string
 	}{

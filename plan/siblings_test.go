@@ -8,7 +8,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// A pod the kube-scheduler has not come to yet is planned for together with a sibling it has found no node for.
+// A pod that the kube-scheduler has not reached yet is planned for together with a sibling for which it has found no
+// node.
 func TestSiblingsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	class, labels := &plan.Class{Requests: plan.Resources{CPU: 1}}, &plan.Labels{Namespace: "default"}

@@ -10,8 +10,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Plain pods that have nowhere else to go take what pods with devices leave free on the machines that are bought for those,
-// as they do on nodes that exist. Nothing with devices is bought for them.
+// Plain pods that have no other place take the room that pods with devices leave on the machines bought for them, as
+// they do on existing nodes. No machine with devices is bought for plain pods.
 func TestPlainPodsBesideDevices(t *testing.T) {
 	t.Parallel()
 	gpuPool := nodePool("gpu", onDemand(), requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "g"))

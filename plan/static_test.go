@@ -19,7 +19,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 )
 
-// static makes a pool of a number of nodes.
+// static makes a static pool with some replicas.
 func static(replicas int64, options ...func(*karpv1.NodePool)) *karpv1.NodePool {
 	return nodePool("static", append(options, func(pool *karpv1.NodePool) { pool.Spec.Replicas = &replicas })...)
 }
@@ -185,8 +185,8 @@ func TestOverprovision(t *testing.T) {
 	}
 }
 
-// TestStaticPoolsSettle holds that what is decided for a static pool brings it to its replicas and no further: with the
-// decisions carried out there is nothing left to decide, and limits.nodes is never exceeded.
+// TestStaticPoolsSettle checks that the decisions for a static pool bring it to its replicas and no further: once they
+// are carried out nothing is left to decide, and limits.nodes is never exceeded.
 func TestStaticPoolsSettle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// slack is by which factor a plan may be dearer than another one that it is held against. What spreads its pods over more
-// nodes may cost a little for it.
+// slack is the factor by which a plan may be dearer than the one it is compared with. Spreading its pods over more
+// nodes may cost a little.
 func (b batch) slack() float64 {
 	if b.pools[0].Packing == plan.PackingSpread {
 		return 1.01
@@ -20,8 +20,8 @@ func (b batch) slack() float64 {
 	return 1 + 1e-9
 }
 
-// No plan is dearer than what anybody gets by filling machines by hand: first fit in falling order of size into claims that
-// become the cheapest type which holds their pods, or machines of the best single type.
+// No plan is dearer than filling machines by hand: first fit in descending order of size into claims that become the
+// cheapest type that holds their pods, or machines of the best single type.
 func TestNoPlanIsDearerThanFillingByHand(t *testing.T) {
 	t.Parallel()
 	checkBatches(t, func(t *rapid.T, b batch) {
@@ -50,7 +50,7 @@ func TestBatchesBreakNoRule(t *testing.T) {
 	})
 }
 
-// The same batch has the same plan when it is asked again, in whatever order.
+// The same batch has the same plan when planned again, in whatever order it comes.
 func TestBatchesHaveOnePlan(t *testing.T) {
 	t.Parallel()
 	checkBatches(t, func(t *rapid.T, b batch) {

@@ -14,13 +14,13 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// town is a cluster that lives: what is planned for it comes to be, and pods are bound by a kube-scheduler that likes
-// empty nodes. Its pods have no wishes but room.
+// town is a cluster that runs: what is planned for it is built, and pods are bound by a kube-scheduler that prefers
+// empty nodes. Its pods need only room.
 type town struct {
 	*world
 	serial int
 	moved  int
-	// doubted is how many nodes were to stay, all things considered once more.
+	// doubted is the number of nodes that Confirm kept at the last check.
 	doubted int
 }
 
@@ -29,7 +29,7 @@ func newTown(w *world) *town {
 	return &town{world: w}
 }
 
-// build adds the node a claim becomes: of the cheapest type, in the cheapest zone.
+// build adds the node that a claim becomes: of the cheapest type, in the cheapest zone.
 func (tn *town) build(t fataler, c *plan.Claim) *plan.Node {
 	t.Helper()
 	tn.serial++
@@ -67,7 +67,7 @@ func (tn *town) free(n *plan.Node) plan.Resources {
 	return free
 }
 
-// bind binds a pod as a kube-scheduler does, and says whether it could.
+// bind binds a pod as a kube-scheduler does, and reports whether it could.
 func (tn *town) bind(pod *corev1.Pod) bool {
 	r := tn.interner().Pod(pod).Class.Requests
 	var best *plan.Node
@@ -98,7 +98,7 @@ func (tn *town) settle(pod *corev1.Pod, n *plan.Node) {
 	tn.bound[n.Key()] = append(tn.bound[n.Key()], pod)
 }
 
-// begin launches what commands want and marks the nodes that go. It returns these.
+// begin launches the replacements of commands, and marks and returns the nodes that are removed.
 func (tn *town) begin(t fataler, commands []plan.Command) map[string]bool {
 	t.Helper()
 	going := map[string]bool{}
@@ -119,7 +119,7 @@ func (tn *town) begin(t fataler, commands []plan.Command) map[string]bool {
 	return going
 }
 
-// carryOut does what commands say, all at once.
+// carryOut carries out all commands at once. It returns how many pods found no room at first.
 func (tn *town) carryOut(t fataler, commands []plan.Command) (late int) {
 	t.Helper()
 	going := tn.begin(t, commands)
@@ -152,7 +152,7 @@ func (tn *town) carryOut(t fataler, commands []plan.Command) (late int) {
 	return len(left)
 }
 
-// takesMuch says that a pod takes a fourth of a node, for which it is evicted before others.
+// takesMuch reports whether a pod takes a fourth of a node or more, and is therefore evicted before others.
 func takesMuch(pod *corev1.Pod, n *plan.Node) bool {
 	requests := pod.Spec.Containers[0].Resources.Requests
 	return 4*requests.Cpu().MilliValue() >= n.Allocatable.CPU || 4*requests.Memory().Value() >= n.Allocatable.Memory
@@ -202,7 +202,7 @@ func (tn *town) price() float64 {
 	return sum
 }
 
-// scaleDown deletes pods, and nodes that nothing is left on.
+// scaleDown deletes pods, and the nodes left empty.
 func (tn *town) scaleDown(keep func(*corev1.Pod) bool) {
 	for _, n := range tn.nodes {
 		tn.bound[n.Key()] = slices.DeleteFunc(tn.bound[n.Key()], func(pod *corev1.Pod) bool { return !keep(pod) })
@@ -210,7 +210,7 @@ func (tn *town) scaleDown(keep func(*corev1.Pod) bool) {
 	tn.nodes = slices.DeleteFunc(tn.nodes, func(n *plan.Node) bool { return len(tn.bound[n.Key()]) == 0 })
 }
 
-// kwokCatalogue is a market of three shapes whose prices know no discount for size.
+// kwokCatalogue is a market of three shapes whose prices have no discount for size.
 func kwokCatalogue() []*cloud.InstanceType {
 	var catalogue []*cloud.InstanceType
 	for _, family := range []struct {
@@ -227,7 +227,8 @@ func kwokCatalogue() []*cloud.InstanceType {
 	return catalogue
 }
 
-// A third of the pods go, and the cluster shrinks to little more than what the rest would cost from scratch, at few moves.
+// When a third of the pods go, the cluster shrinks to little more than what the rest would cost from scratch, with few
+// moves.
 func TestTownShrinks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -268,7 +269,7 @@ func TestTownShrinks(t *testing.T) {
 	}
 }
 
-// clones are the pods, as if they had no node.
+// clones returns copies of the pods without a node.
 func (tn *town) clones() []*corev1.Pod {
 	var clones []*corev1.Pod
 	for _, pods := range tn.bound {

@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// A node that is not Tenon's and not Ready holds no room: nobody here knows whether it will come back.
+// A node that is neither Tenon's nor Ready offers no room, because it may never come back.
 func TestNodesOfOthersThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	foreign := func(ready bool, taints ...string) *plan.Node {

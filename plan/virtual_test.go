@@ -52,7 +52,7 @@ func TestHowManyPodsABufferIsFor(t *testing.T) {
 	}
 }
 
-// TestBuffersStayWithinTheirLimits holds that the wished-for pods never request more than the limits together, and that
+// TestBuffersStayWithinTheirLimits checks that the virtual pods together never request more than the limits, and that
 // one more would.
 func TestBuffersStayWithinTheirLimits(t *testing.T) {
 	t.Parallel()

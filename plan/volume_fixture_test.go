@@ -159,7 +159,7 @@ func allowedIn(key string, values ...string) func(*storagev1.StorageClass) {
 	}
 }
 
-// attaches limits what a node's EBS driver attaches.
+// attaches limits how many volumes a node's EBS driver attaches.
 func attaches(limit int) func(*plan.Node) {
 	return func(n *plan.Node) { n.AttachLimits = map[string]int{ebs: limit} }
 }

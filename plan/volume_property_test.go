@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// disks are API objects as the judge below reads them.
+// disks are the API objects that the judge below reads.
 type disks struct {
 	claims  map[string]*corev1.PersistentVolumeClaim
 	volumes []*corev1.PersistentVolume
@@ -45,8 +45,8 @@ func (d *disks) volume(name string) *corev1.PersistentVolume {
 	return d.volumes[i]
 }
 
-// reach says whether the kube-scheduler would let a pod use a claim on a node: its plugins VolumeBinding and VolumeZone,
-// told again with the library they are made of. Free volumes that are taken for the claim are noted.
+// reach reports whether the kube-scheduler would let a pod use a claim on a node, as its plugins VolumeBinding and
+// VolumeZone do, written with the library they use. It records free volumes that are taken for the claim.
 func (d *disks) reach(claimName string, node *corev1.Node, taken map[string]*corev1.PersistentVolume) bool {
 	claim := d.claims[claimName]
 	if claim == nil || claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimLost {
@@ -166,8 +166,8 @@ func drawDisks(t *rapid.T) *disks {
 	return d
 }
 
-// TestVolumesAgainstTheKubeScheduler asks of random volumes whether a node will do, and compares with the library the
-// kube-scheduler decides by.
+// TestVolumesAgainstTheKubeScheduler checks for random volumes whether a node will do, and compares the result with the
+// library that the kube-scheduler decides by.
 func TestVolumesAgainstTheKubeScheduler(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -189,14 +189,14 @@ func TestVolumesAgainstTheKubeScheduler(t *testing.T) {
 		taken := map[string]*corev1.PersistentVolume{}
 		want := !slices.ContainsFunc(names, func(name string) bool { return !d.reach(name, node, taken) })
 		got := len(p.Placements) == 1
-		// Where claims compete for volumes made by hand, each is planned for where its own is.
+		// Where claims compete for volumes made by hand, each claim is planned for where its own volume is.
 		if got != want && (got || len(taken) < 2) {
 			t.Fatalf("placed %v, want %v; %v", got, want, reasonsOf(p))
 		}
 	})
 }
 
-// TestAttachLimitsAreKept lets random pods with volumes of their own and shared ones find room on nodes with limits, and
+// TestAttachLimitsAreKept places random pods, with volumes of their own and shared ones, on nodes with limits, and
 // counts as the kube-scheduler does.
 func TestAttachLimitsAreKept(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// A new node is launched where all volumes of its pod are, or can be made.
+// A new node is launched in the zone where all volumes of its pod are, or can be made.
 func TestVolumesDecideTheZone(t *testing.T) {
 	t.Parallel()
 	a, b, c := threeZones[0], threeZones[1], threeZones[2]
@@ -146,7 +146,7 @@ func reasonsOf(p plan.Plan) []string {
 	return reasons
 }
 
-// A pod whose volumes no node could bring is left with one sentence, whatever the pools.
+// A pod whose volumes no node could provide is left with one sentence, whatever the pools.
 func TestVolumesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	deletion := metav1.NewTime(now)
@@ -221,7 +221,7 @@ func selectedNode(name string) func(*corev1.PersistentVolumeClaim) {
 	}
 }
 
-// Volumes on a node that exists: where they are, how many it attaches, who else uses them.
+// Volumes on an existing node: where they are, how many it can attach, and which other pods use them.
 func TestVolumesOnExistingNodes(t *testing.T) {
 	t.Parallel()
 	bound := func(names ...string) []metav1.Object {
@@ -365,7 +365,8 @@ func TestVolumesOfAStatefulSet(t *testing.T) {
 	}
 }
 
-// A claim for one pod at a time is given to the pod the kube-scheduler tries first; the others are told whom they wait for.
+// A claim for one pod at a time goes to the pod that the kube-scheduler tries first. The others are told which pod they
+// wait for.
 func TestOnePodAtATime(t *testing.T) {
 	t.Parallel()
 	high := int32(10)
@@ -399,8 +400,8 @@ func TestOnePodAtATime(t *testing.T) {
 	}
 }
 
-// A new node is taken to attach as many volumes as those of its type do, and a claim lists no type that attaches fewer than
-// its pods need.
+// A new node is assumed to attach as many volumes as those of its type do. A claim lists no type that attaches fewer
+// than its pods need.
 func TestAttachLimitsOfNewNodes(t *testing.T) {
 	t.Parallel()
 	w := world{pods: manyPods(6, "a", "300m", "256Mi"), pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}}
@@ -432,7 +433,7 @@ func TestAttachLimitsOfNewNodes(t *testing.T) {
 	}
 }
 
-// Volumes made by hand are there once: no node is launched for a pod whose claim would find none left.
+// Volumes made by hand exist once: no node is launched for a pod whose claim would find none left.
 func TestVolumesMadeByHand(t *testing.T) {
 	t.Parallel()
 	small := func(v *corev1.PersistentVolume) { v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("5Gi") }
@@ -490,7 +491,7 @@ func TestVolumesMadeByHand(t *testing.T) {
 	}
 }
 
-// Requirements of the pod and of its volumes hold together.
+// Requirements of the pod and of its volumes apply together.
 func TestVolumesAndNodeSelection(t *testing.T) {
 	t.Parallel()
 	w := world{

@@ -11,7 +11,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Among pools of one weight the cheapest machine wins, and the first name among equals, in whatever order they are given.
+// Among pools of one weight the cheapest machine wins, and the first name among equals, in whatever order they are
+// given.
 func TestEqualWeights(t *testing.T) {
 	t.Parallel()
 	family := func(name string) func(*karpv1.NodePool) {

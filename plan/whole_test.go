@@ -13,9 +13,9 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// What a plan leaves could not have been placed.
+// A plan leaves only pods that could not have been placed.
 
-// A pod that waits alone gets a place exactly where there is one: on a node that exists, or on one that could be launched.
+// A lone waiting pod gets a place exactly if there is one: on an existing node, or on one that could be launched.
 func TestOnePodIsPlacedWhereItCan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +35,7 @@ func TestOnePodIsPlacedWhereItCan(t *testing.T) {
 	})
 }
 
-// In worlds small enough to try everything, all pods are placed if that is possible at all.
+// In worlds small enough to try everything, all pods are placed if that is possible.
 func TestTinyWorldsArePlannedWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -55,8 +55,8 @@ func TestTinyWorldsArePlannedWhole(t *testing.T) {
 	})
 }
 
-// More to choose from never leaves more pods without a node: a type, an offering, a limit that is raised, or an empty
-// node of a kind that is there already.
+// More choice never leaves more pods without a node: a type, an offering, a higher limit, or an empty node of a kind
+// that already exists.
 func TestMoreCapacityLeavesNoMorePods(t *testing.T) {
 	t.Parallel()
 	selfish := []func(*corev1.Pod){
@@ -73,7 +73,7 @@ func TestMoreCapacityLeavesNoMorePods(t *testing.T) {
 			}
 		case 1: // a pool
 			w.pools = append(w.pools, plan.Pool{NodePool: nodePool("wide"), Types: smallCatalogue()})
-		case 2: // a node in a zone that is a domain already
+		case 2: // a node in a zone that already is a domain
 			w.nodes = append(w.nodes, existing("extra", "m6i.16xlarge", inZone("b"))) // every pool sells there
 		}
 		if after := len(plan.Pack(w.input()).Unplaced); after > before {
@@ -87,7 +87,7 @@ func TestPreferencesLeaveNoMorePods(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, drawing{replicas: 10, preferences: preferences(), unlimited: true, anyChoice: true})
-		w.nodes, w.bound = nil, nil // whoever comes first takes the room that is there
+		w.nodes, w.bound = nil, nil // the first pods take the existing room
 		t.Log(w)
 		respected := len(plan.Pack(w.input()).Unplaced)
 		w.policy = plan.PreferencesIgnore
@@ -97,7 +97,7 @@ func TestPreferencesLeaveNoMorePods(t *testing.T) {
 	})
 }
 
-// The shapes that planners are measured with, a fifth of each, are all placed.
+// All shapes that planners are measured with, a fifth of each, are placed.
 func TestDiversePodsAreAllPlaced(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))

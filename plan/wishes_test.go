@@ -8,7 +8,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// What tests ask for pods and pools, in few words.
+// Short options for the requirements of pods and pools in tests.
 
 const (
 	hostname     = corev1.LabelHostname
@@ -98,7 +98,7 @@ func labeled(pairs ...string) func(*corev1.Pod) {
 	}
 }
 
-// app labels a pod and says, as a selector, whom it means.
+// app labels a pod.
 func app(name string) func(*corev1.Pod) { return labeled("app", name) }
 
 func apps(names ...string) *metav1.LabelSelector {
@@ -110,7 +110,7 @@ func own(pod *corev1.Pod) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": pod.Labels["app"]}}
 }
 
-// spreads demands an even spread of the pod's own app over the domains of a key.
+// spreads requires an even spread of the pod's own app over the domains of a key.
 func spreads(key string, skew int32, options ...func(*corev1.TopologySpreadConstraint)) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		c := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: skew, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: own(pod)}
@@ -149,7 +149,8 @@ func of(names ...string) func(*corev1.TopologySpreadConstraint) {
 	}
 }
 
-// joins demands the company of pods of an app, avoids their absence; empty means the pod's own app.
+// joins requires pods of an app in the domain, avoids requires that there are none. An empty name means the pod's own
+// app.
 func joins(key, name string, options ...func(*corev1.PodAffinityTerm)) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		affinity := podAffinityOf(pod)

@@ -9,8 +9,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// A DaemonSet that is bound to a zone takes its share there and nowhere else, and what is listed for a launch holds its
-// pods in every zone that is listed with it.
+// A DaemonSet bound to a zone takes its share there and nowhere else, and every launch option holds its pods in every
+// zone that is listed with it.
 func TestDaemonSetsOfOneZone(t *testing.T) {
 	t.Parallel()
 	bound := func(cpu string, options ...func(*corev1.Pod)) *corev1.Pod { return newPod("d", cpu, "1Gi", options...) }

@@ -8,29 +8,30 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// balancedK is how many times the pool's share of disruption may be its share of savings under the policy Balanced.
-// Karpenter calls the policy Balanced (k=2).
+// balancedK is the largest ratio of disruption to savings under the policy Balanced, each as a share of the pool. Karpenter
+// calls the policy Balanced (k=2).
 const balancedK = 2
 
-// A replacement is worth it when it saves at least minPart of what it replaces, or for each pod that it moves at least
-// minWorth of what the cluster costs for each of its pods.
+// A replacement is worth it if it saves at least minPart of the price of what it replaces, or, for each pod that it moves,
+// at least minWorth of what the cluster costs per pod.
 const (
 	minPart  = 0.2
 	minWorth = 0.25
 )
 
-// balance weighs what a command saves against what it disrupts: what replacements move, and for NodePools of the policy
-// Balanced everything. With S the part of the pool's cost that is saved and D the part of its disruption that is caused,
+// balance weighs what a command saves against what it disrupts. It weighs the pods that replacements move, and in NodePools
+// of the policy Balanced everything. With S the part of the pool's cost that is saved and D the part of its disruption that
+// is caused,
 //
-//	S = savings / cost of all the pool's nodes    D = DisruptionCost of the nodes that go / that of all the pool's nodes
+//	S = savings / cost of all the pool's nodes    D = DisruptionCost of the removed nodes / that of all the pool's nodes
 //
-// the score of a command is S/D, and has to be 1/k at least in every such pool that nodes go from. Savings are shared out
-// to the pools by what their nodes cost. The formula is Karpenter's; what a pool has in all is reckoned once, when the
+// the score of a command is S/D, and has to be at least 1/k in every such pool that loses nodes. Savings are divided among
+// the pools by the cost of their nodes. The formula is Karpenter's; the totals of a pool are computed once, when the
 // evaluation begins.
 type balance struct {
 	// totals are those of the pools of the policy Balanced.
 	totals map[string]*poolTotal
-	// average is what the cluster costs, in dollars per hour, for each unit of what evicting its pods costs.
+	// average is what the cluster costs, in dollars per hour, per unit of the cost of evicting its pods.
 	average float64
 }
 
@@ -63,7 +64,7 @@ func newBalance(snapshot *model.Snapshot, pools map[string]*karpv1.NodePool, rat
 	return b
 }
 
-// worth says whether a saving is more than next to nothing for what a replacement moves.
+// worth says whether a replacement saves enough for what it moves.
 func (b *balance) worth(sources []*candidate, saves float64) bool {
 	price, evictions := 0.0, 0.0
 	for _, c := range sources {
@@ -73,8 +74,9 @@ func (b *balance) worth(sources []*candidate, saves float64) bool {
 	return saves > 0 && (saves >= minPart*price || saves >= minWorth*b.average*evictions)
 }
 
-// lowest is the lowest score of taking some nodes away when it saves so many dollars per hour, of those in the pools of
-// the policy Balanced; infinite where none is in such a pool. It is not known where the price of a node is not.
+// lowest returns the lowest score, over the pools of the policy Balanced, of removing some nodes and saving this many
+// dollars per hour; infinite if no node is in such a pool. The score is not known if the price of a node in such a pool is
+// not known.
 func (b *balance) lowest(sources []*candidate, saves float64) (score float64, known bool) {
 	price, known, parts := 0.0, true, map[string]poolTotal{}
 	for _, c := range sources {
@@ -96,8 +98,8 @@ func (b *balance) lowest(sources []*candidate, saves float64) (score float64, kn
 	return score, known
 }
 
-// demurs says why taking some nodes away is not worth it when it saves so many dollars per hour; nil where it is. Pools of
-// other policies never demur.
+// demurs says why removing some nodes is not worth it if that saves this many dollars per hour; nil if it is worth it.
+// Pools of other policies never object.
 func (b *balance) demurs(sources []*candidate, saves float64) *model.Verdict {
 	switch score, known := b.lowest(sources, saves); {
 	case !known:

@@ -8,8 +8,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// budgets keeps account of what the budgets of NodePools allow over all commands of one evaluation. What is on its way
-// out, or not ready, when the evaluation begins is counted from the cluster itself, whoever caused it.
+// budgets tracks what the budgets of NodePools allow across all commands of one evaluation. Nodes that are leaving or not
+// Ready when the evaluation begins count as well, whoever caused it.
 type budgets struct {
 	now   time.Time
 	pools map[string]*poolBudget
@@ -19,24 +19,25 @@ type budgets struct {
 // poolBudget is the account of one pool.
 type poolBudget struct {
 	pool *karpv1.NodePool
-	// nodes are those that percentages are of, disrupting those that use up what is allowed, claims all there are or will be.
+	// nodes are those that percentages refer to, disrupting those that use up what is allowed, claims all that exist or are
+	// planned.
 	nodes, disrupting, claims int
 	allowed                   map[karpv1.DisruptionReason]permission
-	// waits says that the pool wants one step at a time, stepped that there was one.
+	// waits says that the pool wants one step at a time, stepped that it has had one.
 	waits, stepped bool
 	rate           permission // what the pool's rate still allows to begin
 }
 
-// permission is what a pool's budgets say of one reason, or what a rate says.
+// permission is what a pool's budgets allow for one reason, or what a rate allows.
 type permission struct {
 	most int
 	err  error
-	// opens is when more may be allowed; zero if nothing is known of that.
+	// opens is when more may be allowed; zero if that is not known.
 	opens time.Time
 }
 
-// newBudgets opens the accounts. Nodes are counted as Karpenter does: those that are initialized and whose machine has
-// not been ended.
+// newBudgets counts the nodes of each pool as Karpenter does: those that are initialized and whose machine is not being
+// terminated.
 func newBudgets(in *model.Input, pools map[string]*karpv1.NodePool) *budgets {
 	b := &budgets{now: in.Snapshot.Time, pools: make(map[string]*poolBudget, len(pools))}
 	for name, pool := range pools {
@@ -58,7 +59,7 @@ func newBudgets(in *model.Input, pools map[string]*karpv1.NodePool) *budgets {
 	}
 	all, begun := 0, []karpv1.Begun(nil)
 	for name, of := range b.pools {
-		rate, _ := of.pool.DisruptionRate() // one that cannot be read allows no disruptions, as its budgets say
+		rate, _ := of.pool.DisruptionRate() // if it is invalid, AllowedDisruptions allows none
 		of.rate.most, of.rate.opens = rate.Left(of.nodes, in.Begun[name], b.now)
 		all, begun = all+of.nodes, append(begun, in.Begun[name]...)
 	}
@@ -76,7 +77,7 @@ func (b *budgets) permission(of *poolBudget, reason karpv1.DisruptionReason) per
 	return found
 }
 
-// left is how many more nodes of a pool may go for a reason.
+// left returns how many more nodes of a pool may be disrupted for a reason.
 func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 	of := b.pools[pool]
 	left := max(0, min(b.permission(of, reason).most-of.disrupting, of.rate.most, b.rate.most))
@@ -89,7 +90,7 @@ func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 	return min(left, 1)
 }
 
-// take counts nodes of a pool that are to go for a reason.
+// take counts nodes of a pool that will be disrupted for a reason.
 func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
 	if of := b.pools[pool]; of != nil {
 		of.disrupting += nodes

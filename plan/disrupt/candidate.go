@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// candidate is a node that may go for a reason, as far as the node, its pods and its pool have a say in it. Budgets, room
-// and prices are asked later.
+// candidate is a node that may be disrupted for a reason, as far as the node, its pods and its pool decide it. Budgets,
+// room and prices are checked later.
 type candidate struct {
 	node *model.Node
 	pool *karpv1.NodePool
@@ -23,27 +23,27 @@ type candidate struct {
 	known bool
 	// cost is its DisruptionCost.
 	cost float64
-	// pods are those that need another place when the node goes.
+	// pods are those that need another place when the node is removed.
 	pods []*model.Pod
-	// soon says that the node may go in a moment and not yet.
+	// soon says that the node may be disrupted soon, but not yet.
 	soon bool
-	// kept says what keeps it from being underutilized, as far as that has been asked.
+	// kept says what keeps it from being disrupted as underutilized, as far as that has been checked.
 	kept *model.Verdict
 }
 
-// stays is a verdict that whoever knows the node and the reason completes.
+// stays returns a verdict without node and reason, which the caller adds.
 func stays(cause model.Cause, format string, values ...any) *model.Verdict {
 	return &model.Verdict{Cause: cause, Message: fmt.Sprintf(format, values...)}
 }
 
-// staysUntil is one that ends by itself.
+// staysUntil returns a verdict that ends by itself.
 func staysUntil(until time.Time, cause model.Cause, format string, values ...any) *model.Verdict {
 	kept := stays(cause, format, values...)
 	kept.Until = until
 	return kept
 }
 
-// DisruptionReasonExpired is why a node goes that is older than its expireAfter and may be replaced gracefully.
+// DisruptionReasonExpired is why a node is removed that is older than its expireAfter and may be replaced gracefully.
 const DisruptionReasonExpired karpv1.DisruptionReason = "Expired"
 
 // judge says what keeps nodes.
@@ -52,10 +52,10 @@ type judge struct {
 	now     time.Time
 	pools   map[string]*karpv1.NodePool
 	budgets *budgetIndex
-	// waiting are the real pods that wait for a node, nominees the Nodes that some of them are to get.
+	// waiting are the pending pods that are not virtual, nominees the Nodes that are nominated for some of them.
 	waiting  map[types.UID]bool
 	nominees map[string]bool
-	// replaced are the replacements of which a node is still leaving.
+	// replaced are the replacements with a node that is still leaving.
 	replaced map[string]bool
 }
 
@@ -83,7 +83,7 @@ func newJudge(in *model.Input) *judge {
 	return j
 }
 
-// keeps says what keeps a node from going for a reason; nil where nothing does.
+// keeps says what keeps a node from being disrupted for a reason; nil if nothing does.
 func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
 	if n.Leaving() {
 		return stays(model.CauseLeaving, "it is already being removed")
@@ -101,12 +101,12 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 	return cmp.Or(j.protects(n, reason), j.expects(n), j.patience(n, pool, reason))
 }
 
-// applies says why a reason is none for a node, or is not wanted by its pool.
+// applies says why a reason does not apply to a node, or why its pool does not want it to; nil if it applies.
 func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
 	running := slices.IndexFunc(n.Pods, (*model.Pod).Reschedulable)
 	switch reason {
 	case lifecycle.DisruptionReasonOverprovisioned:
-		// What is too much is decided without asking anybody. These are the sentences for all others.
+		// Surplus nodes are found elsewhere (lifecycle.Overprovision). These verdicts are for all other nodes.
 		if pool.Spec.Replicas == nil {
 			return stays(model.CauseNone, "its NodePool is not static")
 		}
@@ -135,7 +135,7 @@ func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.Disr
 	return nil
 }
 
-// expired says why a node has not expired, or why that is not for Disrupt to see to.
+// expired says why a node has not expired, or why Disrupt does not handle its expiry; nil if it does.
 func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	at := n.ExpiresAt()
 	switch {
@@ -149,12 +149,12 @@ func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	return nil
 }
 
-// protects says what keeps a node that must not be disrupted, however long ago that was decided.
+// protects says what forbids disrupting a node, however long ago the disruption was decided.
 func (j *judge) protects(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
 	return cmp.Or(j.keepsNode(n), j.nominated(n), j.keepsPods(n, reason))
 }
 
-// keepsNode says what keeps a node that is about itself.
+// keepsNode says what about the node itself keeps it.
 func (j *judge) keepsNode(n *model.Node) *model.Verdict {
 	if !n.Undisruptable(j.now) {
 		return nil
@@ -165,7 +165,7 @@ func (j *judge) keepsNode(n *model.Node) *model.Verdict {
 	return staysUntil(n.DoNotDisruptUntil, model.CauseNode, "it is annotated %s, which holds until %s", karpv1.DoNotDisruptAnnotationKey, lifecycle.Clock(n.DoNotDisruptUntil))
 }
 
-// expects says which pods are on their way to a node.
+// expects says why pods may be on their way to a node; nil if none are.
 func (j *judge) expects(n *model.Node) *model.Verdict {
 	switch {
 	case n.Replacement != "" && j.replaced[n.Replacement]:
@@ -178,7 +178,7 @@ func (j *judge) expects(n *model.Node) *model.Verdict {
 	return nil
 }
 
-// nominated says whether the kube-scheduler has pods in mind for a node.
+// nominated says that pods that wait are nominated to a node; nil if none are.
 func (j *judge) nominated(n *model.Node) *model.Verdict {
 	if !j.nominees[n.Name] {
 		return nil
@@ -186,8 +186,8 @@ func (j *judge) nominated(n *model.Node) *model.Verdict {
 	return stays(model.CauseNominated, "pods that wait for a node are nominated to it")
 }
 
-// keepsPods says which pod on a node keeps it. Drift and age do not go away by waiting: where the drain has an end, it
-// begins, and pods that do not want to be moved or that no budget lets go have until then.
+// keepsPods says which pod on a node keeps it. Drift and expiry do not end by waiting: if the drain has an end, it begins,
+// and pods that ask not to be disrupted or that no PodDisruptionBudget releases have until then.
 func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
 	if (reason == karpv1.DisruptionReasonDrifted || reason == DisruptionReasonExpired) && n.TerminationGracePeriod != nil {
 		return nil
@@ -210,7 +210,7 @@ func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *model.
 	return nil
 }
 
-// patience says for what a node has to wait that everything else lets go.
+// patience says what a node still has to wait for when nothing else keeps it.
 func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
 	if reason == karpv1.DisruptionReasonEmpty || reason == karpv1.DisruptionReasonUnderutilized {
 		if kept := cmp.Or(j.quiet(n, pool), j.young(n, pool)); kept != nil {
@@ -226,7 +226,7 @@ func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.Dis
 	return nil
 }
 
-// quiet says whether a node has been without a pod coming or going for as long as its pool demands.
+// quiet says that pods have arrived on a node or left it more recently than its pool demands; nil if not.
 func (j *judge) quiet(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	holds, until := n.Consolidatable(pool, j.now)
 	if holds {
@@ -235,8 +235,8 @@ func (j *judge) quiet(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	return staysUntil(until, model.CauseQuiet, "it has not been quiet for consolidateAfter (%s) yet", pool.Spec.Disruption.ConsolidateAfter.Duration)
 }
 
-// young says whether a node is younger than its pool wants nodes to be that go. An age that cannot be read is one that no
-// node has reached.
+// young says that a node is younger than its pool demands of nodes to be removed; nil if not. If that age is invalid, no
+// node is old enough.
 func (j *judge) young(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	age, err := pool.MinimumNodeAge()
 	if err != nil {
@@ -248,13 +248,13 @@ func (j *judge) young(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	return nil
 }
 
-// soonWithin is how near the moment has to be from which on a node is quiet, for it to be worth waiting for.
+// soonWithin is how soon a node has to be quiet for that to be worth waiting for.
 const soonWithin = 5 * time.Minute
 
-// soonQuiet says that nothing but consolidateAfter keeps a node from being underutilized, that it is nearly over, and
-// that it would be over already if only those pods counted that come: a node does not go on losing pods for ever. When a
-// workload shrinks, the nodes that lose pods are the ones to take away, and they are the last to be quiet. Until then
-// their pods' new places are not given to the pods of others.
+// soonQuiet says that only consolidateAfter keeps a node from being disrupted as underutilized, that it is nearly over, and
+// that it would be over already if only arriving pods counted: a node does not go on losing pods forever. When a workload
+// shrinks, the nodes that lose pods are the ones to remove, and they are the last to be quiet. Until then, the new places
+// of their pods are not given to the pods of other nodes.
 func (j *judge) soonQuiet(n *model.Node, kept *model.Verdict) bool {
 	pool := j.pools[n.Pool]
 	if kept.Cause != model.CauseQuiet || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin {

@@ -9,9 +9,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Confirm looks once more at a command that is about to be carried out, and says what has come in between; nothing where
-// all of its nodes may go. They are marked as leaving in the snapshot. Whether it still pays is not asked again: what
-// replaces them has been bought. Where nothing protects the nodes, all pods on them have to find room on nodes that serve,
+// Confirm checks a command once more before it is carried out, and returns what keeps its nodes now; nothing if all of them
+// may be removed. They are marked as leaving in the snapshot. Confirm does not ask again whether the command pays, because
+// its replacements have been bought. If nothing protects the nodes, all pods on them have to find room on nodes that serve,
 // beside everything else that waits: in the best order, or as the kube-scheduler is expected to place them.
 func Confirm(in model.Input, command model.Command) []model.Verdict {
 	j := newJudge(&in)
@@ -35,7 +35,7 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 	if len(found) > 0 {
 		return found
 	}
-	// The nodes are asked about as if nothing were decided yet.
+	// The nodes are judged as if nothing had been decided yet.
 	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return slices.Contains(going, n) }, func(n *model.Node) {
 		n.Deleting, n.Disrupted, n.Replacement = false, false, ""
 	})
@@ -43,25 +43,25 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 	served.Pools = nil
 	found = roomless(served, going, command.Reason)
 	if len(found) > 0 && slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool { return !n.Launched }) {
-		// What a claim that is not launched yet will hold is known from what its pool sells. What would be bought besides
-		// counts as no place all the same.
+		// What a claim that is not launched yet will hold is only known from what its pool sells. A place that would have
+		// to be bought still does not count.
 		return roomless(in, going, command.Reason)
 	}
 	return found
 }
 
-// Overtaken says that most of the pods which a command was to move have left since it was decided, as when a workload is being
-// taken away: what was to be launched for them is not needed, and nodes that turn empty go by themselves.
+// Overtaken says that most of the pods which a command was to move have left since it was decided, as when a workload is
+// deleted: what was to be launched for them is not needed, and nodes that become empty are removed anyway.
 func Overtaken(moves, left int) bool { return 2*left < moves }
 
-// roomless says why nodes stay whose pods do not all fit on nodes that serve.
+// roomless returns verdicts for the nodes whose pods do not all fit on nodes that serve.
 func roomless(in model.Input, going []*model.Node, reason karpv1.DisruptionReason) (found []model.Verdict) {
 	f := NewSimulation(in, going)
 	if claims, kept := f.Relocate(going, anyNumber, nil); kept == nil && len(claims) == 0 {
 		return nil
 	}
 	for pod := range f.unplaced(going) {
-		// Pods that wait may have had their place on a node that goes, and keep none.
+		// Pods that wait may have been planned for one of these nodes, but do not keep it.
 		from := slices.IndexFunc(going, func(n *model.Node) bool { return slices.Contains(n.Pods, pod) })
 		if from < 0 || pod.Undisruptable(in.Snapshot.Time) {
 			continue
@@ -74,8 +74,7 @@ func roomless(in model.Input, going []*model.Node, reason karpv1.DisruptionReaso
 	return found
 }
 
-// Protected says what asks, on a node or on one of its pods, that the node is not disrupted for a reason; nothing where
-// nothing does.
+// Protected says what on a node or one of its pods forbids disrupting the node for a reason; empty if nothing does.
 func Protected(n *model.Node, reason karpv1.DisruptionReason, now time.Time) string {
 	if kept := newJudge(&model.Input{Snapshot: &model.Snapshot{Time: now}}).protects(n, reason); kept != nil {
 		return kept.Message

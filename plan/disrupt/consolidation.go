@@ -12,14 +12,14 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// SpotChoice is how many cheaper instance types there have to be for spot to replace spot, and how many the launch may
-// then choose from: a node that came out of fewer would be replaced again and again.
+// SpotChoice is how many cheaper instance types there have to be for spot to replace spot, and how many the launch may then
+// choose from: a node launched from fewer would be replaced again and again.
 const SpotChoice = 15
 
 const underutilized = karpv1.DisruptionReasonUnderutilized
 
-// maxReplacements bounds the commands of one evaluation that launch something: their claims are written into a history.
-// What is left is for the next evaluation, which follows at once.
+// maxReplacements limits the commands of one evaluation that launch something: their claims are recorded in a history. The
+// rest is left to the next evaluation.
 const maxReplacements = 100
 
 // consolidation is the search for commands that save money by moving pods.
@@ -27,16 +27,16 @@ type consolidation struct {
 	*decision
 	f      *Simulation
 	scores *balance
-	// removals are the candidates that go because their pods fit on others.
+	// removals are the candidates to remove because their pods fit on other nodes.
 	removals []*candidate
-	// crowded says that some were given up, as their pods might find no room.
+	// crowded says that some removals were given up because their pods might find no room.
 	crowded bool
 	// replaced is how many commands launch something.
 	replaced int
 }
 
-// consolidate finds nodes that are not needed, or cost more than what their pods need. The room for the pods of those that
-// may go soon is spoken for.
+// consolidate finds nodes that are not needed, or that cost more than what their pods need. It reserves room for the pods
+// of nodes that may be removed soon.
 func consolidate(d *decision, all []*candidate) {
 	c := &consolidation{decision: d, f: d.simulationOf(), scores: newBalance(d.in.Snapshot, d.judge.pools, d.rates)}
 	slices.SortFunc(all, bySavings)
@@ -55,13 +55,13 @@ func consolidate(d *decision, all []*candidate) {
 	}
 }
 
-// bySavings orders candidates by what they cost for what taking them away costs, the most first.
+// bySavings orders candidates by price per cost of disruption, the highest first.
 func bySavings(a, b *candidate) int {
 	return cmp.Or(-cmp.Compare(a.price/a.cost, b.price/b.cost), cmp.Compare(len(a.pods), len(b.pods)), strings.Compare(a.node.Key(), b.node.Key()))
 }
 
-// mayGo says whether a candidate may go as far as budgets, its score and commands that were found before have a say. Not
-// even its whole price may be worth disrupting it.
+// mayGo says whether budgets, the candidate's score and the commands found so far allow disrupting a candidate. Even its
+// whole price may not be worth the disruption.
 func (c *consolidation) mayGo(one *candidate) bool {
 	if c.going[one.node.Key()] {
 		return false
@@ -71,7 +71,7 @@ func (c *consolidation) mayGo(one *candidate) bool {
 	return kept == nil
 }
 
-// remove takes a node away whose pods fit on others.
+// remove removes a node if its pods fit on others.
 func (c *consolidation) remove(one *candidate) {
 	if !c.mayGo(one) {
 		return
@@ -90,7 +90,7 @@ func (c *consolidation) remove(one *candidate) {
 	}
 }
 
-// giveUp has a candidate stay after all.
+// giveUp takes back the removal of a candidate.
 func (c *consolidation) giveUp(one *candidate, why string) {
 	one.kept = stays(model.CauseQuiet, "%s", why)
 	if !one.soon {
@@ -100,13 +100,13 @@ func (c *consolidation) giveUp(one *candidate, why string) {
 
 const crowdedOut = "its pods fit on other nodes, but might not beside those of other nodes that go at the same time"
 
-// rehearse gives up the removals that only work out if the kube-scheduler does as it was planned. Before they were found,
-// so much was written in the journal.
+// rehearse gives up the removals that only work out if the kube-scheduler places pods as planned. before is how much was
+// written in the journal before they were found.
 func (c *consolidation) rehearse(before int) {
 	if len(c.removals) < 2 {
 		return
 	}
-	// The first goes in any case: alone it does no worse than if it were decided by itself.
+	// The first is removed in any case: alone it does no worse than if it were decided by itself.
 	removals, nodes := c.removals, nodesOf(c.removals)
 	c.f.written = before
 	clear(c.f.openings)
@@ -125,10 +125,10 @@ func (c *consolidation) rehearse(before int) {
 	c.removals, c.crowded = removals[:passes], passes < len(removals)
 }
 
-// dismiss drops the removals that it is too early for, and says whether there are any; it decides the others. What room
-// the early ones need stays theirs; to buy for what finds none beside it would be to buy what is not needed when they have
-// gone. Where the cluster has just shrunk, and a good part of the removals is early, the others wait as well: once all
-// nodes that lost pods may be chosen from, fewer pods move for more.
+// dismiss drops the removals that are too early, and says whether there are any; it decides the others. The room that the
+// early ones need stays reserved: buying for pods that find none beside it would buy what is not needed once the early
+// nodes are gone. If the cluster has just shrunk, and a good part of the removals is early, the others wait as well: once
+// all nodes that lost pods can be chosen from, moving fewer pods saves more.
 func (c *consolidation) dismiss() (early bool) {
 	soon := 0
 	for _, one := range c.removals {
@@ -149,7 +149,7 @@ func (c *consolidation) dismiss() (early bool) {
 	return soon > 0
 }
 
-// exchange replaces a node by a cheaper one.
+// exchange replaces a node with a cheaper one.
 func (c *consolidation) exchange(one *candidate) {
 	before := one.kept
 	switch {
@@ -171,7 +171,7 @@ func (c *consolidation) exchange(one *candidate) {
 	}
 }
 
-// replace replaces some nodes by one that is cheaper, or says why not.
+// replace replaces some nodes with a cheaper one, or says why not.
 func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 	on := c.termsFor(sources)
 	claims, kept := c.f.Relocate(nodesOf(sources), 1, on)
@@ -197,7 +197,7 @@ func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 	return nil
 }
 
-// save decides that some nodes go, for a claim or because their pods fit on others.
+// save decides to remove some nodes, for a claim or because their pods fit on others.
 func (c *consolidation) save(sources []*candidate, claims []model.Claim) {
 	praise := ""
 	if score, _ := c.scores.lowest(sources, savings(sources, claims)); !math.IsInf(score, 1) {
@@ -206,7 +206,7 @@ func (c *consolidation) save(sources []*candidate, claims []model.Claim) {
 	c.decide(underutilized, sources, claims, praise)
 }
 
-// termsFor are what a claim has to meet that replaces some nodes.
+// termsFor returns the terms for a claim that replaces some nodes.
 func (c *consolidation) termsFor(sources []*candidate) *terms {
 	t := &terms{sources: sources}
 	spot := true

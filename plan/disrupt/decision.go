@@ -11,14 +11,14 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// DisruptionReasons are the reasons for which Disrupt takes nodes away, in the order in which it asks.
+// DisruptionReasons returns the reasons for which Disrupt removes nodes, in the order in which it checks them.
 func DisruptionReasons() []karpv1.DisruptionReason {
 	return []karpv1.DisruptionReason{lifecycle.DisruptionReasonOverprovisioned, karpv1.DisruptionReasonEmpty, DisruptionReasonExpired,
 		karpv1.DisruptionReasonDrifted, karpv1.DisruptionReasonUnderutilized}
 }
 
-// Although returns how a sentence begins that says why a node stays although reason applies to it, such as "it has drifted,
-// but ". It is empty for reasons that state no fact about the node.
+// Although returns the beginning of a sentence that says why a node stays although reason applies to it, such as "it has
+// drifted, but ". It is empty for reasons that state no fact about the node.
 func Although(reason karpv1.DisruptionReason) string {
 	switch reason {
 	case karpv1.DisruptionReasonDrifted:
@@ -37,19 +37,19 @@ type decision struct {
 	judge *judge
 	book  *budgets
 	rates rates
-	// candidates are, for each reason, the nodes that their own rules let go, now or soon.
+	// candidates are, by reason, the nodes that may be disrupted now or soon by their own rules.
 	candidates map[karpv1.DisruptionReason][]*candidate
 	// going are the nodes that are in a command.
 	going map[string]bool
 	// relocations counts the commands that replace nodes.
 	relocations int
-	// simulation is the state of the cluster in which it is asked what becomes of it without some nodes; nil until
-	// somebody asks.
+	// simulation answers what happens to the cluster without some nodes; nil until it is needed.
 	simulation *Simulation
 	found      model.Disruption
 }
 
-// simulationOf is the cluster without the nodes that go already for reasons that ask nobody for room.
+// simulationOf returns the simulation of the cluster, without the nodes that are already being removed for reasons that do
+// not need room elsewhere.
 func (d *decision) simulationOf() *Simulation {
 	if d.simulation != nil {
 		return d.simulation
@@ -77,12 +77,13 @@ func (d *decision) simulationOf() *Simulation {
 	return d.simulation
 }
 
-// open are those of some candidates that are in no command yet.
+// open returns those of some candidates that are in no command yet.
 func (d *decision) open(candidates []*candidate) []*candidate {
 	return slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return d.going[c.node.Key()] })
 }
 
-// decide has candidates go, for claims or because their pods fit on other nodes, and says what speaks for it.
+// decide adds the command to remove candidates, for claims or because their pods fit on other nodes, and the grounds for
+// it.
 func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, claims []model.Claim, because string) {
 	command := model.Command{Reason: reason, Replacements: claims, Moves: podsOf(sources), SavesPerHour: savings(sources, claims)}
 	for _, source := range sources {
@@ -112,7 +113,7 @@ func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, 
 	d.command(command)
 }
 
-// savings is how much less the cluster costs, in US dollars per hour, with claims in the place of candidates; zero where
+// savings returns how much less the cluster costs, in US dollars per hour, with claims in the place of candidates; zero if
 // that is not known.
 func savings(sources []*candidate, claims []model.Claim) (saves float64) {
 	for _, source := range sources {
@@ -124,7 +125,7 @@ func savings(sources []*candidate, claims []model.Claim) (saves float64) {
 	return saves - model.Plan{Claims: claims}.PricePerHour()
 }
 
-// podsOf is how many pods candidates have that need another place.
+// podsOf returns how many pods of candidates need another place.
 func podsOf(candidates []*candidate) int {
 	pods := 0
 	for _, one := range candidates {
@@ -141,7 +142,7 @@ func (d *decision) command(command model.Command) {
 	d.found.Commands = append(d.found.Commands, command)
 }
 
-// keep says what keeps a node, and brings NextLook forward to the time when that ends.
+// keep records what keeps a node, and brings NextLook forward to the time when that ends.
 func (d *decision) keep(n *model.Node, reason karpv1.DisruptionReason, kept *model.Verdict) {
 	verdict := *kept
 	verdict.Node, verdict.Reason = n.Key(), reason

@@ -13,9 +13,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Disrupt finds everything that may be taken away now, and says of every other node of a NodePool what keeps it, for each
-// reason. A node goes for the first reason that lets it: what static pools have too many of, what is empty, what has
-// expired, what has drifted, what is not used well enough.
+// Disrupt finds all nodes that may be disrupted now, and says what keeps every other node of a NodePool, for each reason. A
+// node is disrupted for the first reason that allows it: it is surplus in a static pool, empty, expired, drifted or
+// underutilized.
 func Disrupt(in model.Input) model.Disruption {
 	d := &decision{in: in, judge: newJudge(&in), rates: newRates(in.Pools), candidates: map[karpv1.DisruptionReason][]*candidate{}, going: map[string]bool{}}
 	d.book = newBudgets(&in, d.judge.pools)
@@ -30,7 +30,7 @@ func Disrupt(in model.Input) model.Disruption {
 	return d.done()
 }
 
-// judgeAll asks the rules about every node and every reason.
+// judgeAll judges every node for every reason.
 func (d *decision) judgeAll() {
 	d.found.Verdicts = make([]model.Verdict, 0, len(d.in.Snapshot.Nodes)) // most nodes have one
 	for _, n := range d.in.Snapshot.Nodes {
@@ -57,7 +57,7 @@ func (d *decision) judgeAll() {
 	}
 }
 
-// overprovisioned gives up what static pools have too many of.
+// overprovisioned removes the surplus nodes of static pools.
 func (d *decision) overprovisioned() {
 	for _, command := range lifecycle.Overprovision(d.in.Snapshot) {
 		d.command(command)
@@ -69,7 +69,7 @@ func (d *decision) overprovisioned() {
 	}
 }
 
-// underutilized takes away the nodes that the cluster does well without, or for which a cheaper one does.
+// underutilized removes the nodes that the cluster does not need, or that a cheaper one can replace.
 func (d *decision) underutilized() {
 	candidates := d.open(d.candidates[underutilized])
 	now := slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return c.soon })
@@ -88,13 +88,13 @@ func (d *decision) underutilized() {
 	}
 }
 
-// planSoon is how long pods that wait for a node are given to be planned for before Disrupt looks for better uses of the
-// nodes there are.
+// planSoon is how long pods that wait for a node have to be planned for before Disrupt looks for better uses of existing
+// nodes.
 const planSoon = 30 * time.Second
 
-// unplanned says when planSoon is over for the last of the pods that have begun to wait for a node and were promised none;
-// zero where it is over for all. The nodes that are about to be launched for them are not in the picture yet, so that what
-// consolidation makes of it now would be wrong a moment later. Older ones may wait for ever and stop nothing.
+// unplanned returns when planSoon is over for the last of the pods that have begun to wait for a node and were promised
+// none; zero if it is over for all. The nodes that are about to be launched for them are not in the snapshot yet, so that
+// consolidation would decide now what is wrong a moment later. Older pods may wait forever and stop nothing.
 func (d *decision) unplanned() (until time.Time) {
 	waits, _ := d.in.Snapshot.WaitingForNode()
 	promised := map[types.UID]bool{}
@@ -111,7 +111,7 @@ func (d *decision) unplanned() (until time.Time) {
 	return until
 }
 
-// done puts the verdicts of the nodes that stay in order.
+// done returns the result, with the verdicts of the nodes that stay in order.
 func (d *decision) done() model.Disruption {
 	order := DisruptionReasons()
 	d.found.Verdicts = slices.DeleteFunc(d.found.Verdicts, func(v model.Verdict) bool { return d.going[v.Node] })

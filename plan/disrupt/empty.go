@@ -9,12 +9,12 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// emptied takes away the nodes that run nothing which would have to move, one command for each pool. A node is needed
-// all the same whose free room pods are about to take, those that wait or those of nodes that leave, or a buffer keeps.
+// emptied removes the nodes that run no pods which would have to move, in one command for each pool. A node stays if a
+// buffer keeps its free room, or if pods are about to take that room: pods that wait, or those of leaving nodes.
 func (d *decision) emptied() {
 	reason := karpv1.DisruptionReasonEmpty
 	candidates := d.open(d.candidates[reason])
-	// The youngest go last: of equally empty nodes they have the most life before them.
+	// The youngest are removed last: of equally empty nodes they have the most life left.
 	slices.SortFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(strings.Compare(a.node.Pool, b.node.Pool), a.node.Created.Compare(b.node.Created), strings.Compare(a.node.Key(), b.node.Key()))
 	})

@@ -8,9 +8,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Several nodes that one cheaper machine replaces are found by growth: from each node that is left, with the other node
-// that adds the most to what is saved, as long as the two together save more than each by itself. What a group needs is
-// reckoned as one sum and one set of machines, which is quick; whether it works out is then asked of a trial. So pairs
+// Groups of nodes that one cheaper machine replaces are found by growth: from each remaining node, adding the other node
+// that increases the savings the most, as long as the two together save more than each by itself. The needs of a group are
+// computed as one sum and one set of machines, which is quick; a trial then shows whether the replacement works. So pairs
 // and groups are found wherever they are in any ordering.
 
 // Bounds of the search.
@@ -23,21 +23,21 @@ const (
 	maxVain = 128
 )
 
-// candidateGroup is some candidates, and what their pods need together.
+// candidateGroup is a group of candidates, and what their pods need together.
 type candidateGroup struct {
 	need
 	sources []*candidate
 	price   float64
-	// shelf is what the market prefers of what the first source may have, by rising price. The cheapest machine for all is
-	// at this place of it, and would save so much.
+	// shelf is the most preferred shelf with a machine that the first source allows. at is the place on it of the cheapest
+	// machine for the whole group, and saves is what that machine would save.
 	shelf []int
 	at    int
 	saves float64
-	// alone is what is saved by replacing each of the sources by itself, where that saves anything.
+	// alone is what replacing each of the sources by itself would save, if anything.
 	alone float64
 }
 
-// groupOf is a candidate alone; nil if no machine would do for all of its pods.
+// groupOf returns a group of one candidate; nil if no machine would do for all of its pods.
 func groupOf(f *Simulation, one *candidate) *candidateGroup {
 	all := f.needOf(f.Simulated[one.node.Key()].own)
 	if all == nil || all.allowed.Empty() || all.zones == 0 {
@@ -54,8 +54,8 @@ func groupOf(f *Simulation, one *candidate) *candidateGroup {
 	return b
 }
 
-// value finds the cheapest machine for a group from its place of the shelf on, and says whether there is one that saves
-// more than a bound and costs no more than half as much again as the nodes.
+// value finds the cheapest machine for a group, beginning at its place on the shelf, and says whether it saves more than a
+// bound and costs no more than half as much again as the nodes.
 func (b *candidateGroup) value(m *market.Market, least float64) bool {
 	least = max(least, -b.price/2)
 	for ; b.at < len(b.shelf); b.at++ {
@@ -69,7 +69,7 @@ func (b *candidateGroup) value(m *market.Market, least float64) bool {
 	return false
 }
 
-// gather replaces groups of nodes by single cheaper ones.
+// gather replaces groups of nodes with single cheaper ones.
 func (c *consolidation) gather(staying []*candidate) {
 	var seeds []*candidateGroup
 	for _, one := range staying {
@@ -94,8 +94,8 @@ func (c *consolidation) gather(staying []*candidate) {
 	}
 }
 
-// grow adds to a group, one by one, the nodes with which it saves the most, and returns the best group there was on the
-// way. A second node may save nothing where a third does. What each saves by itself is no reason to wait for the others.
+// grow adds to a group, one by one, the nodes with which it saves the most, and returns the best group on the way. A second
+// node may save nothing where a third does. What each node saves by itself does not count as a gain of the group.
 func (c *consolidation) grow(group *candidateGroup, others []*candidateGroup) *candidateGroup {
 	m := c.f.Distribution.Market
 	found, most := group, 0.0
@@ -131,7 +131,8 @@ func (c *consolidation) grow(group *candidateGroup, others []*candidateGroup) *c
 	return found
 }
 
-// joins says whether a node may go together with those of a group: one machine may do for all, and the budgets let it go.
+// joins says whether a node may join a group: one machine may do for all, the budgets allow it, and no pod is expected on
+// the node.
 func (c *consolidation) joins(group, other *candidateGroup) bool {
 	one := other.sources[0]
 	if other.zones&group.zones == 0 || !other.allowed.Intersects(group.allowed) || slices.Contains(group.sources, one) || c.going[one.node.Key()] {

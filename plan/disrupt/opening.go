@@ -10,9 +10,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// In a cluster that is well packed, most nodes stay for a simple reason: some of their pods by themselves fit on no other
-// node, and what these need costs as much as the node does. Both are seen without a trial, from the existing nodes that
-// have room for a pod of each kind: few, if any.
+// In a well-packed cluster, most nodes stay for a simple reason: some of their pods fit on no other node even by
+// themselves, and what these need costs as much as the node does. Both can be seen without a trial, from the existing nodes
+// that have room for a pod of each kind: few, if any.
 
 // openingsFor finds up to two existing nodes that serve with room for one of a pod group's pods, its own node included.
 func (f *Simulation) openingsFor(it *place.PodGroup) []*place.ExistingNode {
@@ -31,8 +31,8 @@ func (f *Simulation) openingsFor(it *place.PodGroup) []*place.ExistingNode {
 	return found
 }
 
-// stuck are the pods of a node that by themselves fit on no other, in the order in which they are placed. Those that like
-// some nodes better than others that let them in as well are left to a trial.
+// stuck returns the pods of a node that fit on no other node even by themselves, in the order in which they are placed.
+// Pods that prefer some of the nodes that admit them are left to a trial.
 func (f *Simulation) stuck(st *simulatedNode) []*model.Pod {
 	home := f.Distribution.Home
 	pods := slices.DeleteFunc(slices.Clone(st.own), func(pod *model.Pod) bool {
@@ -45,7 +45,7 @@ func (f *Simulation) stuck(st *simulatedNode) []*model.Pod {
 	return pods
 }
 
-// needOf is what pods ask of one machine; nil if no machine would do for one of them.
+// needOf returns what pods ask of one machine; nil if no machine would do for one of them.
 func (f *Simulation) needOf(pods []*model.Pod) *need {
 	m := f.Distribution.Market
 	n := newNeed(m)
@@ -59,15 +59,15 @@ func (f *Simulation) needOf(pods []*model.Pod) *need {
 	return n
 }
 
-// saveless says that whatever is bought for those of a node's pods that are stuck costs as much as a bound; nil where that
-// is not certain.
+// saveless says that whatever is bought for the stuck pods of a node costs at least as much as a bound; nil if that is not
+// certain.
 func (f *Simulation) saveless(st *simulatedNode, below float64) *model.Verdict {
 	m := f.Distribution.Market
 	least := f.needOf(f.stuck(st))
 	if least == nil {
 		return nil
 	}
-	// Bounds on pods of a kind may be those of preferences, which are given up where they are in the way.
+	// Bounds on pods of a kind may come from preferences, which are given up if they are in the way.
 	clear(least.request[market.DimExtended+len(m.Dims.Extended):])
 	if slices.Max(least.request) <= 0 {
 		return nil

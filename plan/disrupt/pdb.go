@@ -13,9 +13,10 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// budgetIndex finds the budgets of pods. Pods that look the same have the same.
+// budgetIndex finds the PodDisruptionBudgets of pods. Pods with the same labels have the same budgets.
 type budgetIndex struct {
-	// labelled are budgets by namespace, key and value of a label; those without such have an empty key and value.
+	// labelled are budgets by namespace, key and value of a label (model.Anchor); those without such a label have an empty
+	// key and value.
 	labelled map[[3]string][]*model.DisruptionBudget
 	found    map[*model.Labels][]*model.DisruptionBudget
 }
@@ -30,7 +31,7 @@ func newBudgetIndex(budgets []*model.DisruptionBudget) *budgetIndex {
 	return index
 }
 
-// of are the budgets that select a pod.
+// of returns the budgets that select a pod.
 func (x *budgetIndex) of(pod *model.Pod) []*model.DisruptionBudget {
 	if len(x.labelled) == 0 {
 		return nil
@@ -56,11 +57,11 @@ func (x *budgetIndex) of(pod *model.Pod) []*model.DisruptionBudget {
 	return found
 }
 
-// disruptedTaint is what keeps new pods off a node that is going. Pods that tolerate it are not evicted.
+// disruptedTaint keeps new pods off a node that is being removed. Pods that tolerate it are not evicted.
 var disruptedTaint = corev1.Taint{Key: karpv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}
 
-// keeps says which budget would refuse the eviction of a pod, and why; nothing where none would. The Eviction API
-// refuses every pod that two budgets select, also one that is not Ready.
+// keeps says which budget would refuse the eviction of a pod, and why; empty if none would. The Eviction API refuses every
+// pod that two budgets select, even one that is not Ready.
 func (x *budgetIndex) keeps(pod *model.Pod) (why string) {
 	budgets := x.of(pod)
 	if len(budgets) == 0 || pod.Terminal || pod.Terminating() || lifecycle.Stays((model.DrainPod{Pod: pod}), disruptedTaint) {

@@ -15,18 +15,19 @@ import (
 
 // terms are what a claim that replaces nodes has to meet to be worth it.
 type terms struct {
-	// below is the price, in dollars per hour, that whatever the launch comes to has to stay under.
+	// below is the price, in dollars per hour, that the launch has to stay under, whichever offering it gets.
 	below float64
-	// noSpot says that spot would replace spot only, which is not wanted.
+	// noSpot says that the claim must not be for spot, because spot would only replace spot.
 	noSpot bool
-	// choice is how many types a spot claim has to choose from, and then the most it may; zero for any number.
+	// choice is how many types a spot claim must have to choose from, and how many it then takes, or more if minValues
+	// demand it; zero for any number.
 	choice int
-	// sources are what is replaced. None is replaced by its like; and where one of several sources is of a type that would
-	// do, it is better kept than replaced, so that only what is cheaper than it will do.
+	// sources are the nodes to replace. None is replaced by one like it. If one of several sources is of a type that would
+	// do, keeping it is better than replacing it, so that only what is cheaper than it will do.
 	sources []*candidate
 }
 
-// buyFor buys for what a trial has found no place for.
+// buyFor buys for the pods that a trial has found no place for.
 func buyFor(f *Simulation, podGroups []*place.PodGroup, most int, on *terms) ([]model.Claim, *model.Verdict) {
 	d := f.Distribution
 	if len(d.Chunks) == 0 {
@@ -66,7 +67,7 @@ func buyMany(d *place.Distribution, podGroups []*place.PodGroup) ([]model.Claim,
 // need is what some pods ask of one machine that takes them all.
 type need struct {
 	request []int64
-	// allowed are the machines that all of them accept; nil while there are none.
+	// allowed are the machines that all of them accept; nil while there are no pods.
 	allowed market.Bitset
 	zones   uint64
 }
@@ -75,7 +76,7 @@ func newNeed(m *market.Market) *need {
 	return &need{request: make([]int64, m.Dims.Count()), zones: ^uint64(0)}
 }
 
-// add counts more pods, of the same kind.
+// add adds the needs of some pods of one kind.
 func (n *need) add(request []int64, pods int, allowed market.Bitset, zones uint64) {
 	solve.Subtract(n.request, request, -pods)
 	if n.allowed == nil {
@@ -91,8 +92,8 @@ func (n *need) metBy(m *market.Market, index int) bool {
 	return (n.allowed == nil || n.allowed.Has(index)) && mach.Zones&n.zones != 0 && solve.Fits(n.request, mach.Usable)
 }
 
-// unmet says why no machine would do at a price below a bound, of which the cheapest that would do at all is given; -1 if
-// there is none.
+// unmet says why no machine would do at a price below a bound. index is the cheapest machine that would do at any price; -1
+// if there is none.
 func (n *need) unmet(m *market.Market, index int) *model.Verdict {
 	if index < 0 {
 		return stays(model.CauseRoom, "no single node would take all pods that find no room elsewhere")
@@ -106,8 +107,8 @@ func cheapest(m *market.Market, index int, zones uint64) string {
 	return fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour", mach.Typ.Name, market.CapacityTypes[mach.Capacity], m.PriceIn(index, zones))
 }
 
-// oneFor is the cheapest machine that takes all demand chunks, filled with them. Pools are tried by weight, and reserved
-// machines before others: the first that has such a machine at all decides.
+// oneFor returns the cheapest machine that takes all demand chunks, filled with them. Pools are tried by weight, and
+// reserved machines before others: the first shelf that has such a machine decides.
 func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.PlannedNode, kept *model.Verdict) {
 	m := f.Distribution.Market
 	all := newNeed(m)
@@ -140,8 +141,8 @@ func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.
 	return nil, cmp.Or(kept, all.unmet(m, -1))
 }
 
-// filledMachine is a machine with all demand chunks on it, or nil if it does not take them. The demand chunks stay as
-// they are.
+// filledMachine returns a machine with all demand chunks on it, or nil if it does not take them. The demand chunks are not
+// changed.
 func filledMachine(m *market.Market, index int, zones uint64, chunks []*place.DemandChunk) *place.PlannedNode {
 	b := place.NewPlannedNode(m, index)
 	b.Zones &= zones
@@ -162,7 +163,8 @@ func filledMachine(m *market.Market, index int, zones uint64, chunks []*place.De
 	return b
 }
 
-// replacementClaim makes a claim of a planned node that meets the terms, whichever of its types the launch comes to.
+// replacementClaim makes a claim of a planned node that meets the terms whichever of its types is launched, or says why
+// there is none.
 func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Claim, string) {
 	m := f.Distribution.Market
 	g := place.Groups(m, m.Sellers[m.Machines[b.Machine].Pool], []*place.PlannedNode{b})[0]
@@ -205,7 +207,7 @@ func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Cla
 	return place.ClaimsOf(m, g)[0], ""
 }
 
-// unlike are those of the machines that are not what is replaced.
+// unlike returns the machines without those that are like the sources, or no cheaper than a source that would do.
 func (on *terms) unlike(m *market.Market, ranked []int, zones uint64) []int {
 	ceiling := math.Inf(1)
 	for _, i := range ranked {

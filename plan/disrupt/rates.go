@@ -7,7 +7,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// rates know what nodes cost: they are the instance types by the names of the pool and the type.
+// rates holds what nodes cost: the instance types by the names of the pool and the type.
 type rates map[[2]string]*cloud.InstanceType
 
 func newRates(pools []model.Pool) rates {
@@ -20,7 +20,7 @@ func newRates(pools []model.Pool) rates {
 	return r
 }
 
-// of is what a node costs now, in US dollars per hour. It is not known for a type, a zone or a capacity type that the
+// of returns what a node costs now, in US dollars per hour. It is not known for a type, a zone or a capacity type that the
 // node's pool cannot buy (any more).
 func (r rates) of(n *model.Node) (price float64, known bool) {
 	typ := r[[2]string{n.Pool, n.InstanceType}]

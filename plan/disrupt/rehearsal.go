@@ -12,11 +12,11 @@ import (
 	"github.com/tenon-sh/tenon/plan/place"
 )
 
-// A simulation finds one way in which pods fit. Nobody tells the kube-scheduler of it: when many nodes go at once, it
-// takes their pods as they come, and to the emptiest nodes. Small pods take the room that large ones were meant to have,
-// and somebody has to buy for these. So that many nodes go at once is rehearsed before it is decided, and once more
-// before it is done: all of them closed, the large pods first, as Drain has it, and otherwise in an order that means
-// nothing, each pod to the emptiest node of those that the scheduler would look at.
+// A simulation finds one way in which pods fit, but the kube-scheduler does not know it: when many nodes are removed at
+// once, it takes their pods as they come, and puts them on the emptiest nodes. Small pods take the room that large ones
+// were meant to have, and nodes have to be bought for these. So the removal of many nodes at once is rehearsed before it is
+// decided, and once more before it is carried out: all of them are closed, the large pods are first, as in Drain, the order
+// is arbitrary otherwise, and each pod is placed on the emptiest of the nodes that the scheduler would look at.
 
 // compared is how many nodes with room for a pod are compared. The kube-scheduler compares about as many.
 const compared = 100
@@ -24,13 +24,13 @@ const compared = 100
 // mover is a pod that has to leave its node.
 type mover struct {
 	pod *model.Pod
-	// stage is low for the large ones, which Drain evicts before the others, and high for those that keep room free. turn
-	// is the pod's place among those of its stage.
+	// stage is low for large pods, which Drain evicts before the others, and high for virtual pods, which keep room free.
+	// turn orders the pods of a stage.
 	stage byte
 	turn  uint64
 }
 
-// rehearse says whether the pods of some nodes, all of which go at once, find room.
+// rehearse says whether the pods of some nodes find room when all these nodes are removed at once.
 func (f *Simulation) rehearse(nodes []*model.Node) bool {
 	defer f.Rollback()
 	for range f.unplaced(nodes) {
@@ -39,8 +39,8 @@ func (f *Simulation) rehearse(nodes []*model.Node) bool {
 	return true
 }
 
-// unplaced begins a trial in which nodes go at once, plays how their pods find room, and yields those that find none. The
-// trial stays until the next is tried.
+// unplaced begins a trial in which nodes are removed at once, simulates how their pods find room, and yields those that
+// find none. The trial stays until the next one begins.
 func (f *Simulation) unplaced(nodes []*model.Node) iter.Seq[*model.Pod] {
 	f.Rollback()
 	var movers []mover
@@ -64,7 +64,8 @@ func (f *Simulation) unplaced(nodes []*model.Node) iter.Seq[*model.Pod] {
 	}
 }
 
-// bindLikeScheduler puts a pod on the emptiest of some nodes, looking on from where the last one stopped.
+// bindLikeScheduler puts a pod on the emptiest of some nodes, and begins to look where the last search stopped. It says
+// whether there was room.
 func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 	d := f.Distribution
 	share := func(free, whole int64) float64 { return float64(free) / float64(max(1, whole)) }

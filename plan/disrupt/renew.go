@@ -11,12 +11,12 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// maxRelocations bounds the commands of one evaluation that replace nodes: their claims are recorded in a history.
-// What is left is for the next evaluation, which follows at once.
+// maxRelocations limits the commands of one evaluation that replace nodes: their claims are recorded in a history. The rest
+// is left to the next evaluation, which follows at once.
 const maxRelocations = 50
 
 // renewed replaces the nodes that have expired or drifted, of static pools or of all others. Each is a command of its own,
-// so that none waits for another; one that cannot go keeps nobody else.
+// so that none waits for another; a node that cannot be replaced does not stop the others.
 func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 	replaced := d.replaced
 	if static {
@@ -53,7 +53,7 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 	}
 }
 
-// replaced finds places for the pods of a node, on others and on as many as have to be bought.
+// replaced finds places for the pods of a node on other nodes, and on as many new ones as have to be bought.
 func (d *decision) replaced(c *candidate) ([]model.Claim, *model.Verdict) {
 	claims, kept := d.simulationOf().Relocate([]*model.Node{c.node}, anyNumber, nil)
 	if kept == nil {
@@ -62,8 +62,8 @@ func (d *decision) replaced(c *candidate) ([]model.Claim, *model.Verdict) {
 	return claims, kept
 }
 
-// replacedStatic replaces a node of a static pool by one like it. Nothing is asked about room: the pods of such a node find
-// it on the one that replaces it.
+// replacedStatic replaces a node of a static pool with one like it. It does not check for room: the pods find it on the
+// replacement.
 func (d *decision) replacedStatic(c *candidate) ([]model.Claim, *model.Verdict) {
 	of := d.book.pools[c.pool.Name]
 	if limit, limited := c.pool.Spec.Limits[karpv1.ResourceNodes]; limited && int64(of.claims) >= limit.Value() {
@@ -81,8 +81,8 @@ func (d *decision) replacedStatic(c *candidate) ([]model.Claim, *model.Verdict) 
 	return []model.Claim{claim}, nil
 }
 
-// inTurn are the candidates for a reason in the order in which they are replaced: those first on which nothing runs that
-// would have to move, then those for which the reason has held the longest.
+// inTurn returns the candidates for a reason in the order in which they are replaced: first those without pods that would
+// have to move, then those for which the reason has held the longest.
 func (d *decision) inTurn(reason karpv1.DisruptionReason) []*candidate {
 	since := func(c *candidate) time.Time {
 		if reason == DisruptionReasonExpired {

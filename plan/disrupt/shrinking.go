@@ -7,11 +7,11 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// shrinkingPart is which part of the nodes that could go must be early for the others to wait for them.
+// shrinkingPart makes removals wait: if at least one in so many is too early, the others wait as well.
 const shrinkingPart = 10
 
-// shrinking says that pods have begun to leave nodes of late, and not for long: no node lost its last pod between two and
-// three times its pool's consolidateAfter ago. Where pods come to an end all the time, nobody waits for that to cease.
+// shrinking says that pods began to leave nodes only recently: no node last lost a pod between two and three times its
+// pool's consolidateAfter ago. Where pods end all the time, consolidation does not wait for that to stop.
 func shrinking(in *model.Input) bool {
 	after := map[string]time.Duration{}
 	for _, pool := range in.Snapshot.NodePools {
@@ -24,7 +24,7 @@ func shrinking(in *model.Input) bool {
 		started := func(pod *model.Pod) bool {
 			return pod.Started.IsZero() || pod.Started.Add(startSlack).After(n.LastPodEvent)
 		}
-		lost := n.LastPodEvent.After(n.InitializedAt) && !slices.ContainsFunc(n.Pods, started) // and not won
+		lost := n.LastPodEvent.After(n.InitializedAt) && !slices.ContainsFunc(n.Pods, started) // and gained none
 		if ago := in.Snapshot.Time.Sub(n.LastPodEvent); known && n.Managed() && ago > 2*quiet && ago <= 3*quiet && lost {
 			return false
 		}
@@ -32,6 +32,6 @@ func shrinking(in *model.Input) bool {
 	return true
 }
 
-// startSlack is how much earlier than its node's LastPodEvent a pod may have started that the event is about: their clocks
-// differ, and have seconds.
+// startSlack is how much earlier than its node's LastPodEvent a pod may have started for the event to be about that pod:
+// their clocks differ, and have a resolution of seconds.
 const startSlack = 2 * time.Second

@@ -13,55 +13,55 @@ import (
 )
 
 // A simulation is one distribution (place/distribute.go) over the whole snapshot, in which everything that waits has its
-// place: pending pods, also those that nobody has looked at yet, the pods of nodes that are leaving, or what succeeds them,
-// and the room that buffers keep free. A trial of it takes some nodes away, places their pods and nobody else's, and writes
-// what it changes into a journal, so that undoing it is cheap.
+// place: pending pods, including those that the kube-scheduler has not looked at yet, the pods of leaving nodes or their
+// successors, and the room that buffers keep free. A trial of it removes some nodes, places their pods and no others, and
+// records its changes in a journal, so that undoing it is cheap.
 //
-// A trial says what Pack would say of the same snapshot with the nodes on their way out, but for this:
+// A trial says what Pack would say of the same snapshot with the nodes leaving, with these exceptions:
 //
-//   - Pods that move fill the nodes first that nobody wants to take away, then those that are the least likely to go.
+//   - Pods that move first fill the nodes that are not to be removed, then those that are the least likely to be.
 //     Pack fills them by name. Where pods of several sizes just fit, one order may find room where another does not.
-//   - Pods that wait keep the place the base gave them, as the room of buffers does, where Pack would place the largest
-//     of all pods first. What they have is not what is offered to others.
-//   - Pods are placed on the nodes that are there as long as the rules permit it, also where Pack would buy for the sake
-//     of an even spread. A preference is held to as long as something could be bought that meets it, as in Pack.
-//   - Nodes that are not initialized take nobody: a pod that would go there is a reason to wait.
+//   - Pods that wait keep the place the base gave them, as does the room of buffers, where Pack would place the largest
+//     of all pods first. Their places are not offered to other pods.
+//   - Pods are placed on existing nodes as long as the rules permit it, even where Pack would buy for the sake of an even
+//     spread. As in Pack, a preference holds as long as something that meets it could be bought.
+//   - Nodes that are not initialized take no pods: a pod that would be placed there is a reason to wait.
 //   - A domain in which nothing can be bought because of a limit counts as one in which something could: pods that are
 //     spread stay where Pack would put them into other domains.
 //
-// Each of these keeps a node that might have gone, or finds another place; none moves a pod to where it may not be.
+// Each of these keeps a node that might have been removed, or finds another place; none moves a pod to where it may not be.
 
 // Simulation is the base of all trials.
 type Simulation struct {
 	Distribution *place.Distribution
 	Simulated    map[string]*simulatedNode
-	// unready are the existing nodes that only pods that wait may use: they are closed to those who move.
+	// unready are the existing nodes that are not initialized. Only pods that wait may use them: they are closed to pods
+	// that move.
 	unready []*place.ExistingNode
 	// byPrice are the machines that can be bought, the cheapest first.
 	byPrice []int
-	// shelves are the same machines. What the market prefers is on an earlier shelf; the machines of one compete by price,
-	// and the cheapest is the first.
+	// shelves hold the same machines. What the market prefers is on an earlier shelf; the machines on one shelf compete by
+	// price, the cheapest first.
 	shelves [][]int
-	// written is how much of the journal is kept. What comes after it is the trial that was tried last.
+	// written is how much of the journal is kept. What comes after it is the last trial.
 	written int
-	// openings are the first two existing nodes with room for a pod of a pod group by itself, rules about other pods apart,
-	// as far as somebody has asked since something changed.
+	// openings caches the first two existing nodes with room for a single pod of a pod group, rules about other pods aside.
+	// It is cleared when the base changes.
 	openings map[*place.PodGroup][]*place.ExistingNode
 }
 
-// simulatedNode is a node with the pods that have to go somewhere else when it goes.
+// simulatedNode is a node with the pods that need another place when it is removed.
 type simulatedNode struct {
 	node *model.Node
-	slot *place.ExistingNode // nil where nothing can be put on the node
+	slot *place.ExistingNode // nil if no pod can be placed on the node
 	own  []*model.Pod
-	// guests are pods that were placed on the node: they wait, or come from nodes that go.
+	// guests are pods that were placed on the node: they wait, or come from removed nodes.
 	guests []*model.Pod
-	// Gone says that the node is taken away.
+	// Gone says that the node is removed.
 	Gone bool
 }
 
-// NewSimulation places all that waits. movable are the nodes that trials may take away, those first that are the most
-// likely to go.
+// NewSimulation places everything that waits. movable are the nodes that trials may remove, the most likely first.
 func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 	in.Snapshot = withSuccessors(in.Snapshot)
 	f := &Simulation{Simulated: make(map[string]*simulatedNode, len(in.Snapshot.Nodes)), openings: map[*place.PodGroup][]*place.ExistingNode{}}
@@ -85,9 +85,9 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 	return f
 }
 
-// withSuccessors is the snapshot as a Replacement means it: the pods of nodes that it takes away are promised to the
-// nodes that it has launched for them. Without that, whoever reckons with those pods would see them on whatever nodes
-// have room, and keep these from being replaced in their turn.
+// withSuccessors returns the snapshot as a Replacement intends it: the pods of the nodes that it removes are promised to
+// the nodes that it has launched for them. Otherwise those pods would count on whatever nodes have room, and keep these
+// from being replaced in their turn.
 func withSuccessors(s *model.Snapshot) *model.Snapshot {
 	moving := map[string][]types.UID{}
 	for _, n := range s.Nodes {
@@ -105,7 +105,7 @@ func withSuccessors(s *model.Snapshot) *model.Snapshot {
 	})
 }
 
-// with is the snapshot with some of its nodes changed.
+// with returns the snapshot with some of its nodes changed.
 func with(s *model.Snapshot, changes func(*model.Node) bool, change func(*model.Node)) *model.Snapshot {
 	rest := *s
 	rest.Nodes = slices.Clone(s.Nodes)
@@ -119,7 +119,7 @@ func with(s *model.Snapshot, changes func(*model.Node) bool, change func(*model.
 	return &rest
 }
 
-// arrange brings existing nodes into the order in which they are filled.
+// arrange sorts existing nodes by the order in which they are filled.
 func (f *Simulation) arrange(movable []*model.Node) {
 	rank := make(map[string]int, len(movable))
 	for i, n := range movable {
@@ -156,7 +156,7 @@ func (f *Simulation) stock() {
 	}
 }
 
-// settle gives everything that waits its place. From then on what changes is written into the journal.
+// settle gives everything that waits its place. Later changes are recorded in the journal.
 func (f *Simulation) settle(waits []*model.Pod) {
 	d := f.Distribution
 	d.PodGroups = f.copies(waits)
@@ -169,11 +169,11 @@ func (f *Simulation) settle(waits []*model.Pod) {
 		s.Closed = true
 	}
 	d.Topology.Journal.Keeps = true
-	// What has to be bought for those that wait is bought by others.
+	// Whatever has to be bought for the pods that wait is not bought here.
 	f.Rollback()
 }
 
-// copies are pod groups of some pods, as they are at the beginning.
+// copies returns pod groups of some pods, in their initial state.
 func (f *Simulation) copies(pods []*model.Pod) []*place.PodGroup {
 	byHome := make(map[*place.PodGroup]*place.PodGroup, len(pods))
 	var podGroups []*place.PodGroup

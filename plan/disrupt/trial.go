@@ -8,12 +8,12 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// anyNumber of claims is as many as are needed.
+// anyNumber allows as many claims as are needed.
 const anyNumber = 1 << 30
 
-// Relocate finds a place for all pods of some nodes, which are gone; nobody may be about to come to them. It buys so many
-// claims at most, a single one on these terms, if there are any. A trial that succeeds stays as it is until the next one is
-// tried: keep makes it part of the base.
+// Relocate removes some nodes and finds a place for all their pods. It refuses if pods are expected on the nodes. It buys a
+// limited number of claims (most); a single one has to meet the terms, if any. A trial that succeeds stays until the next
+// one begins; keep makes it part of the base.
 func (f *Simulation) Relocate(nodes []*model.Node, most int, on *terms) (claims []model.Claim, kept *model.Verdict) {
 	for _, n := range nodes {
 		if kept := f.expects(n); kept != nil {
@@ -60,8 +60,8 @@ func (f *Simulation) replace(podGroups []*place.PodGroup, most int, on *terms) (
 	return buyFor(f, podGroups, most, on)
 }
 
-// placeAll places pod groups, those of buffers last, and returns the first that is left with pods. Where all have to find a
-// place, it stops at one that has no rules and finds none: nobody makes way for it.
+// placeAll places pod groups, those of buffers last, and returns the first that has pods left. With all, it stops at a
+// group without rules that has pods left, because no retry would place them.
 func (f *Simulation) placeAll(podGroups []*place.PodGroup, all bool) (left *place.PodGroup) {
 	d := f.Distribution
 	for _, virtual := range [...]bool{false, true} {
@@ -79,7 +79,7 @@ func (f *Simulation) placeAll(podGroups []*place.PodGroup, all bool) (left *plac
 	return nil
 }
 
-// noRoomFor says that one of a pod group's pods keeps a node.
+// noRoomFor returns the verdict that one of a pod group's pods keeps a node.
 func noRoomFor(it *place.PodGroup, pod *model.Pod) *model.Verdict {
 	switch {
 	case pod.Virtual:
@@ -92,7 +92,7 @@ func noRoomFor(it *place.PodGroup, pod *model.Pod) *model.Verdict {
 	return stays(model.CauseRoom, "pod %s would find no room on the other nodes", pod.Key())
 }
 
-// remove takes a node away and returns the pods that need another place.
+// remove removes a node and returns the pods that need another place.
 func (f *Simulation) remove(st *simulatedNode) []*model.Pod {
 	st.Gone = true
 	f.onUndo(func() { st.Gone = false })
@@ -115,7 +115,7 @@ func (f *Simulation) remove(st *simulatedNode) []*model.Pod {
 	return slices.Concat(st.own, st.guests)
 }
 
-// vanish drops the domains that only the nodes made, as far as the pod groups are spread over them.
+// vanish drops the domains that only these nodes were in, as far as the pod groups are spread over them.
 func (f *Simulation) vanish(nodes []*model.Node, podGroups []*place.PodGroup) {
 	seen := map[*rules.Group]bool{}
 	check := func(spread []rules.SpreadRule) {
@@ -141,8 +141,8 @@ func (f *Simulation) vanish(nodes []*model.Node, podGroups []*place.PodGroup) {
 	}
 }
 
-// made says whether some node that stays makes a group's domain. One that leaves does as long as there are pods on it that
-// must not be moved.
+// made says whether some node that stays is in a group's domain. A leaving node counts as long as it has pods that must not
+// be moved.
 func (f *Simulation) made(g *rules.Group, domain string) bool {
 	fixed := func(pod *model.Pod) bool { return pod.Reschedulable() && f.Distribution.Home[pod] == nil }
 	for _, st := range f.Simulated {
@@ -154,24 +154,24 @@ func (f *Simulation) made(g *rules.Group, domain string) bool {
 	return false
 }
 
-// bar closes the existing nodes that are not ready to those who move, or opens them.
+// bar closes the existing nodes that are not initialized to pods that move, or opens them.
 func (f *Simulation) bar(closed bool) {
 	for _, s := range f.unready {
 		s.Closed = closed || f.Simulated[s.Node.Key()].Gone
 	}
 }
 
-// onUndo notes how the change that was just made is taken back.
+// onUndo records how to undo the change that was just made.
 func (f *Simulation) onUndo(back func()) { f.Distribution.Topology.Journal.Write(back) }
 
-// Rollback takes back the trial that was tried last, unless it was kept, so that another can be.
+// Rollback undoes the last trial, unless it was kept, so that another can begin.
 func (f *Simulation) Rollback() {
 	d := f.Distribution
 	d.Topology.Journal.Undo(f.written)
 	d.PodGroups, d.Chunks, d.Placements, d.BuysNothing = nil, nil, nil, true
 }
 
-// keep makes the trial that was tried last part of the base, so that what follows reckons with it.
+// keep makes the last trial part of the base, so that what follows builds on it.
 func (f *Simulation) keep() {
 	for _, p := range f.Distribution.Placements {
 		st := f.Simulated[p.Node]
@@ -183,7 +183,7 @@ func (f *Simulation) keep() {
 	clear(f.openings)
 }
 
-// expects says that a pod is to come to the node, be it that it waits or that its own node goes; nil where none is.
+// expects says that a pod is expected on the node, because it waits or because its own node is removed; nil if none is.
 func (f *Simulation) expects(n *model.Node) *model.Verdict {
 	guests := f.Simulated[n.Key()].guests
 	if i := slices.IndexFunc(guests, func(pod *model.Pod) bool { return !pod.Virtual }); i >= 0 {

@@ -2,8 +2,8 @@ package lifecycle
 
 import "github.com/tenon-sh/tenon/plan/model"
 
-// DisruptionCost is how much it costs to take a node's pods off it, 1 for a node that is empty. A pod without any wishes
-// adds 1, and none more than 10: the deletion cost its owner gave it and its priority weigh, as in Karpenter.
+// DisruptionCost returns the cost of moving the pods of a node, 1 for an empty node. Each pod adds 1, adjusted by its
+// deletion cost and its priority as in Karpenter, but no more than 10.
 func DisruptionCost(n *model.Node) float64 {
 	cost := 1.0
 	for _, pod := range n.Pods {

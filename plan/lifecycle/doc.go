@@ -1,5 +1,5 @@
-// Package lifecycle is what happens to nodes whatever the pods that wait want: static pools keep their replicas, nodes drift
-// and turn unhealthy, and a node that goes is drained. Each file is a subject of its own.
+// Package lifecycle decides what happens to nodes whatever the pending pods ask for: static pools keep their replicas,
+// nodes drift, expire and become unhealthy, and a node that is removed is drained. Each file covers one subject.
 //
 // Reading order: cost, drain, drift, expiry, repair, static.
 package lifecycle

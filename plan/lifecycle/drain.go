@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// stuckAfter is how long past its deletionTimestamp a pod may still hold up a drain. Whatever keeps it (a dead
-	// kubelet, a finalizer) will not be helped by waiting longer.
+	// stuckAfter is how long past its deletionTimestamp a pod may still hold up a drain. If something keeps it longer (a
+	// dead kubelet, a finalizer), waiting does not help.
 	stuckAfter = time.Minute
 	// overdueAfter is how long past its deletionTimestamp a pod is shown as holding up the drain: a kubelet needs some
 	// seconds to report the end of a pod.
@@ -25,23 +25,23 @@ const (
 	minGrace = time.Second
 )
 
-// DrainTerms are what holds for all pods of a drain.
+// DrainTerms apply to all pods of a drain.
 type DrainTerms struct {
 	Now time.Time
 	// Deadline is when the drain ends whatever is left; zero means never.
 	Deadline time.Time
-	// Force treats the deadline as come.
+	// Force treats the deadline as passed.
 	Force bool
 	// Cordon is the taint that keeps pods off the node. A pod that tolerates it would come straight back, so it is
 	// left where it is.
 	Cordon corev1.Taint
-	// Allocatable is what the node has for pods. Until SmallFrom only the pods go that take a good part of it; where that
-	// is zero, all do at once.
+	// Allocatable is what the node has for pods. Until SmallFrom, only pods that take a good part of it are evicted; if
+	// SmallFrom is zero, all are evicted at once.
 	Allocatable model.Resources
 	SmallFrom   time.Time
 }
 
-// DrainHold is the kind of reason for which a pod cannot go now.
+// DrainHold is the kind of reason for which a pod cannot leave now.
 type DrainHold string
 
 const (
@@ -51,7 +51,7 @@ const (
 	HoldTerminating DrainHold = "Terminating"
 )
 
-// DrainBlock is a pod that cannot go now, and why.
+// DrainBlock is a pod that cannot leave now, and why.
 type DrainBlock struct {
 	Pod   model.DrainPod
 	Cause DrainHold
@@ -61,7 +61,7 @@ type DrainBlock struct {
 	Message string
 }
 
-// DrainDelete is a pod to be deleted without asking its disruption budgets.
+// DrainDelete is a pod to be deleted whatever its PodDisruptionBudgets allow.
 type DrainDelete struct {
 	Pod model.DrainPod
 	// Grace is the grace period to delete with, whole seconds and at least one.
@@ -74,9 +74,9 @@ type DrainStep struct {
 	Evict []model.DrainPod
 	// Delete are the pods that would outlive the deadline.
 	Delete []DrainDelete
-	// Blocks are the pods that cannot go now, in order. Later groups wait for them.
+	// Blocks are the pods that cannot leave now, in order. Later groups wait for them.
 	Blocks []DrainBlock
-	// Left counts the pods that still have to go; the node is drained when it is zero.
+	// Left counts the pods that still have to leave; the node is drained when it is zero.
 	Left int
 	// Staying are pods on the node that the drain leaves alone and that still run.
 	Staying []model.DrainPod
@@ -84,11 +84,11 @@ type DrainStep struct {
 	Next time.Time
 }
 
-// Drain decides what a drain does next with the pods of one node. It is the order of Karpenter's termination: pods that
-// are neither critical nor of a DaemonSet first, then those of DaemonSets, then critical ones, then critical ones of
-// DaemonSets, each group only when the one before is gone. Pods that would not end by the deadline are deleted across
-// all groups, with what grace is left, whatever protects them. Where small pods have to wait, large ones of their group go
-// ahead of them: the kube-scheduler spreads pods, and a small one is put where a large one from another node would just
+// Drain decides what a drain does next with the pods of one node. It follows the order of Karpenter's termination: pods
+// that are neither critical nor of a DaemonSet first, then those of DaemonSets, then critical ones, then critical ones of
+// DaemonSets, each group only when the one before is gone. Pods that would outlive the deadline are deleted in all groups,
+// with the grace period that is left, whatever protects them. Until SmallFrom, the large pods of a group are evicted ahead
+// of the small ones: the kube-scheduler spreads pods, and puts a small one where a large one from another node would just
 // have fitted.
 func Drain(pods []model.DrainPod, terms DrainTerms) DrainStep {
 	var step DrainStep
@@ -117,7 +117,7 @@ func Drain(pods []model.DrainPod, terms DrainTerms) DrainStep {
 	return step
 }
 
-// add puts one pod that has to go into the step; turn says that its group is the one being evicted.
+// add puts one pod that has to leave into the step; turn says that its group is the one being evicted.
 func (s *DrainStep) add(pod model.DrainPod, terms DrainTerms, turn bool) {
 	now := terms.Now
 	if grace, late := expires(pod, terms); late {
@@ -150,13 +150,13 @@ func (s *DrainStep) wake(now, at time.Time) {
 	}
 }
 
-// Stays reports whether a drain leaves the pod alone: nobody could keep it from running on this node.
+// Stays reports whether a drain leaves the pod alone, because nothing could keep it from running on this node.
 func Stays(p model.DrainPod, cordon corev1.Taint) bool {
 	return p.Static || model.Tolerates(p.Class.Tolerations, &cordon)
 }
 
-// largeShare is the part of a node's cores or memory from which on a pod is hard to place: one that takes less finds room
-// on most nodes.
+// largeShare is the inverse of the share of a node's cores or memory from which a pod is hard to place: a pod that takes
+// less finds room on most nodes.
 const largeShare = 4
 
 // Large reports whether a pod takes a good part of a node, or something that few nodes have.
@@ -165,8 +165,8 @@ func Large(p *model.Pod, allocatable model.Resources) bool {
 	return largeShare*needs.CPU >= allocatable.CPU || largeShare*needs.Memory >= allocatable.Memory || len(needs.Extended) > 0
 }
 
-// expires reports whether the pod would outlive the deadline, and the grace period to delete it with. A pod that is
-// being deleted already with no longer a grace period than that is left to end.
+// expires returns the grace period to delete the pod with, and whether the pod would outlive the deadline. A pod that is
+// already being deleted with a grace period no longer than that is left to end.
 func expires(p model.DrainPod, terms DrainTerms) (time.Duration, bool) {
 	if terms.Deadline.IsZero() && !terms.Force {
 		return 0, false
@@ -182,7 +182,7 @@ func expires(p model.DrainPod, terms DrainTerms) (time.Duration, bool) {
 	return grace, passed || terms.Deadline.Add(-p.GracePeriod).Before(terms.Now)
 }
 
-// slow says what lets a terminating pod take long, and how; nothing where that is not worth a word.
+// slow returns what delays a terminating pod, and a message; both are empty if that is not worth mentioning.
 func slow(p model.DrainPod, now time.Time) (by, message string) {
 	switch overdue := !now.Before(p.Deletion.Add(overdueAfter)); {
 	case overdue && len(p.Finalizers) > 0:

@@ -20,17 +20,17 @@ import (
 const (
 	// DriftNodePool says that the template of the NodePool has changed since the claim was made.
 	DriftNodePool = "NodePoolDrifted"
-	// DriftRequirements says that the node is not one of those the NodePool's requirements ask for.
+	// DriftRequirements says that the node does not meet the NodePool's requirements.
 	DriftRequirements = "RequirementsDrifted"
-	// DriftInstanceType says that the node's instance type is not sold any more as the node was.
+	// DriftInstanceType says that the node's instance type is no longer sold in its zone and with its capacity type.
 	DriftInstanceType = "InstanceTypeNotFound"
 )
 
-// typeMissingAfter is how old a claim is at least before a missing instance type counts: what the cloud sells is learnt
+// typeMissingAfter is the minimum age of a claim for a missing instance type to count: what the cloud sells is fetched
 // twice a day, and a type so new that the cloud's own lists disagree about it is not drift.
 const typeMissingAfter = time.Hour
 
-// Mold is a NodePool made ready to be compared with many claims.
+// Mold is a NodePool prepared for comparison with many claims.
 type Mold struct {
 	pool *karpv1.NodePool
 	// hash is the pool's, empty where it cannot be computed.
@@ -38,17 +38,16 @@ type Mold struct {
 	requirements model.Term
 }
 
-// NewMold returns the mold of a pool. The error is that its template cannot be hashed; the mold then finds all other
-// drift.
+// NewMold returns the mold of a pool. It fails if the template cannot be hashed; the mold then finds all other drift.
 func NewMold(pool *karpv1.NodePool) (*Mold, error) {
 	hash, err := pool.Hash()
 	return &Mold{pool: pool, hash: hash, requirements: model.ConditionsOf(pool.Spec.Template.Spec.Requirements)}, err
 }
 
-// Drift finds in what a launched claim differs from what its NodePool would make now, in Karpenter's order: the static
-// parts of the template by their hash, then the requirements by the node's labels, then the instance type among those
-// sold for the node class (nil where that is not known). Hashes of different versions are not compared. The provider's
-// own reasons come after these, and are for the provider to find.
+// Drift finds how a launched claim differs from what its NodePool would make now, in Karpenter's order: the static parts of
+// the template by their hash, then the requirements by the node's labels, then the instance type among those sold for the
+// node class (nil if that is not known). Hashes of different versions are not compared. The provider looks for its own
+// reasons after these.
 func (m *Mold) Drift(claim *karpv1.NodeClaim, types map[string]*cloud.InstanceType, now time.Time) cloud.Drift {
 	made, version := claim.Annotations[karpv1.NodePoolHashAnnotationKey], claim.Annotations[karpv1.NodePoolHashVersionAnnotationKey]
 	if made != "" && m.hash != "" && version == karpv1.NodePoolHashVersion && made != m.hash {
@@ -67,8 +66,8 @@ func (m *Mold) Drift(claim *karpv1.NodeClaim, types map[string]*cloud.InstanceTy
 	return cloud.Drift{}
 }
 
-// templateChanges names the fields of a template that a claim was not made from. A label or annotation that was taken
-// off the template is found by being on the claim, where nobody else may have put it.
+// templateChanges names the fields in which a template differs from the one a claim was made from. A label or annotation
+// that was removed from the template is recognized by being on the claim, where nothing else may have put it.
 func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate) []string {
 	var changes []string
 	changed := func(field, is, was string) {
@@ -100,8 +99,8 @@ func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate
 	return changes
 }
 
-// mapChanges reports the keys in which a template's labels or annotations differ from a claim's. Of those that only the
-// claim has, some are not the template's.
+// mapChanges reports the keys in which a template's labels or annotations differ from a claim's. It skips a key that only
+// the claim has if others says that it does not come from the template.
 func mapChanges(field string, template, claim map[string]string, others func(key string) bool, changed func(field, is, was string)) {
 	for _, key := range model.SortedKeys(template) {
 		if was, there := claim[key]; !there {
@@ -135,9 +134,9 @@ func orUnset[T any](field *T, text func(*T) string) string {
 	return text(field)
 }
 
-// missedRequirement returns the first requirement of the pool that the claim's labels do not meet; empty where they meet
-// all. A label the claim does not carry is no miss while the claim was made with that very requirement: its value was
-// left open then, and still is.
+// missedRequirement returns the first requirement of the pool that the claim's labels do not meet; empty if they meet all.
+// A label that the claim does not carry is not a miss if the claim was made with that very requirement: its value was left
+// open then, and still is.
 func (m *Mold) missedRequirement(claim *karpv1.NodeClaim) string {
 	for i := range m.requirements {
 		c := &m.requirements[i]
@@ -153,8 +152,8 @@ func (m *Mold) missedRequirement(claim *karpv1.NodeClaim) string {
 	return ""
 }
 
-// notSold says that a claim's instance type is not sold any more in its zone and by its capacity type. That it is sold
-// out does not matter, nor that a reservation has run out, whose machines go on as on-demand ones.
+// notSold says that a claim's instance type is no longer sold in its zone and with its capacity type; empty if it is. Being
+// sold out does not count, nor does a reservation that has run out, whose machines continue as on-demand ones.
 func notSold(claim *karpv1.NodeClaim, types map[string]*cloud.InstanceType) string {
 	name := claim.Labels[corev1.LabelInstanceTypeStable]
 	typ := types[name]

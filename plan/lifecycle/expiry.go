@@ -6,21 +6,21 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// lastGrace is how long the pods of a node still have when its time is up for good, after it was to be replaced and was
-// not: Kubernetes' own default for the end of a pod.
+// lastGrace is how long the pods of a node have left when its time is finally up, after it was to be replaced and was not.
+// It is Kubernetes' default grace period of a pod.
 const lastGrace = 30 * time.Second
 
-// Expiry is what becomes of a claim that has expired. The zero Expiry is that it goes at once, on the terms of its own.
+// Expiry says what happens to an expired claim. The zero Expiry means that it is deleted at once, on its own terms.
 type Expiry struct {
-	// Postponed says that the node serves until it is replaced, and Again when to ask once more; zero for never.
+	// Postponed says that the node serves until it is replaced. Again is when to decide anew; zero for never.
 	Postponed bool
 	Again     time.Time
-	// Deadline is by when its drain has to end; zero where the claim itself says.
+	// Deadline is when its drain has to end; zero if the claim itself says.
 	Deadline time.Time
 }
 
-// ExpiryOf is what becomes at a moment of a claim that has expired: it is postponed where its NodePool replaces nodes before
-// they go (api/karpenter/v1, ExpirationAnnotationKey), for as long as its grace period lasts.
+// ExpiryOf decides what happens now to an expired claim. It is postponed, for as long as its grace period lasts, if its
+// NodePool replaces nodes before it removes them (api/karpenter/v1, ExpirationAnnotationKey).
 func ExpiryOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) Expiry {
 	expired := claim.ExpiresAt()
 	if !pool.ExpiresGracefully() || expired.IsZero() {

@@ -12,8 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// maxBroken is the share of a pool's nodes, in percent and rounded up to a node, of which any may be unhealthy while
-// nodes are repaired. More than that is not the nodes' fault, and replacing them would make it worse.
+// maxBroken is the share of a pool's nodes, in percent and rounded up to a node, that may be unhealthy while nodes are
+// repaired. If more are unhealthy, the nodes are not at fault, and replacing them would make it worse.
 const maxBroken = 20
 
 // Machine is a Node and the NodeClaim it comes from, nil where there is none.
@@ -22,11 +22,11 @@ type Machine struct {
 	Claim *karpv1.NodeClaim
 }
 
-// Repairs is which nodes have been unhealthy for too long.
+// Repairs lists the nodes that have been unhealthy for too long.
 type Repairs struct {
-	// Due are to be ended now, ordered by the Node's name.
+	// Due are the nodes to remove now, ordered by the Node's name.
 	Due []Repair
-	// Blocked would be, were not so many others of their pool unhealthy.
+	// Blocked are the nodes that are not removed because too many nodes of their pool are unhealthy.
 	Blocked []Repair
 	// NextLook is when the next node will have been unhealthy for too long; zero if none is unhealthy.
 	NextLook time.Time
@@ -35,19 +35,19 @@ type Repairs struct {
 // Repair is one node that has been unhealthy for too long.
 type Repair struct {
 	Machine
-	// Condition is that of the Node which says so.
+	// Condition is the Node's condition that shows it.
 	Condition corev1.NodeCondition
 	// Message says what is wrong, or why nothing is done about it.
 	Message string
 }
 
-// FindRepairs finds the nodes that a policy calls unhealthy and no longer tolerates. The breaker counts every unhealthy
-// node of a NodePool, tolerated or not, those that are being ended included; for a claim of no pool it counts those of the
-// whole cluster. do-not-disrupt protects nobody here: what runs on such a node is broken already.
+// FindRepairs finds the nodes that a policy considers unhealthy and no longer tolerates. The breaker counts every unhealthy
+// node of a NodePool, tolerated or not, including those that are being removed; for a claim without a pool it counts the
+// nodes of the whole cluster. do-not-disrupt does not protect a node here: what runs on it is broken already.
 func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Time) Repairs {
 	var found Repairs
 	var overdue []Repair
-	// The nodes of each NodePool, and under no name those of the whole cluster.
+	// The counts are by NodePool; those of the whole cluster have an empty name.
 	nodes, broken := map[string]int{}, map[string]int{}
 	for _, m := range machines {
 		condition, until := unhealthy(m.Node, policies)
@@ -98,8 +98,7 @@ func (m Machine) pool() string {
 	return m.Claim.Labels[karpv1.NodePoolLabelKey]
 }
 
-// unhealthy returns the condition of a Node that is tolerated for the least time, and until when it is; nil for a
-// healthy Node.
+// unhealthy returns the condition of a Node that stops being tolerated first, and when it does; nil for a healthy Node.
 func unhealthy(node *corev1.Node, policies []cloud.RepairPolicy) (worst *corev1.NodeCondition, until time.Time) {
 	for i := range node.Status.Conditions {
 		condition := &node.Status.Conditions[i]

@@ -15,22 +15,22 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// DisruptionReasonOverprovisioned is why a node of a static pool goes that has more than its replicas. No budget knows
-// it: somebody asked for fewer nodes.
+// DisruptionReasonOverprovisioned is why a node is removed from a static pool that has more nodes than replicas. No budget
+// applies to it, because somebody asked for fewer nodes.
 const DisruptionReasonOverprovisioned karpv1.DisruptionReason = "Overprovisioned"
 
 // Shortage is how many nodes a static pool lacks.
 type Shortage struct {
 	Pool string
-	// Nodes may be launched at once; zero where something forbids it.
+	// Nodes is how many may be launched at once; zero if something forbids it.
 	Nodes int
 	// Forbidden says what keeps the pool from the rest of its replicas; empty where nothing does.
 	Forbidden string
 }
 
-// Shortages finds the static pools that have fewer nodes than their replicas, ordered by name. A node that is going away
-// does not count as one of the replicas, and still counts for limits.nodes until it is gone. One that a Replacement takes
-// away counts until the node is there that replaces it: that one is on its way, or will be asked for when this one is gone.
+// Shortages finds the static pools that have fewer nodes than replicas, ordered by name. A node that is being removed does
+// not count as a replica, but counts for limits.nodes until it is gone. A node that a Replacement removes counts as a
+// replica until the node that replaces it exists: that one is on its way, or will be asked for when this one is gone.
 func Shortages(snapshot *model.Snapshot) []Shortage {
 	var found []Shortage
 	for _, pool := range staticPools(snapshot) {
@@ -55,7 +55,7 @@ func Shortages(snapshot *model.Snapshot) []Shortage {
 	return found
 }
 
-// unreplaced counts the nodes of a pool that a Replacement takes away and for which there is no other one yet.
+// unreplaced counts the nodes of a pool that a Replacement removes and that have no replacement yet.
 func unreplaced(nodes []*model.Node) int {
 	missing := map[string]int{}
 	for _, n := range nodes {
@@ -74,7 +74,7 @@ func unreplaced(nodes []*model.Node) int {
 	return count
 }
 
-// replaces says that a node is being launched in the place of one that is not on its way out yet.
+// replaces says that a node is being launched to replace one that is not leaving yet.
 func replaces(n *model.Node, nodes []*model.Node) bool {
 	return n.Replacement != "" && !n.Initialized && !n.Leaving() &&
 		!slices.ContainsFunc(nodes, func(other *model.Node) bool { return other.Replacement == n.Replacement && other.Leaving() })
@@ -87,10 +87,10 @@ func closedToStatic(pool *karpv1.NodePool) string {
 	return market.ClosedBecause(model.Pool{NodePool: &dynamic})
 }
 
-// Static plans the nodes that static pools lack. Their claims carry the requirements of the pool's template as they are:
-// which instance types, and where, is left to the launch. Only the capacity type is settled, the best one that has
-// anything to offer, so that a pool whose spot capacity is refused goes on with on-demand. Pools that can buy nothing
-// now are returned with the reason.
+// Static plans the nodes that static pools lack. Their claims carry the requirements of the pool's template unchanged: the
+// launch chooses instance types and zones. Only the capacity type is settled, as the best one with an available offering,
+// so that a pool whose spot capacity is refused goes on with on-demand. Pools that can buy nothing now are returned with
+// the reason.
 func Static(in model.Input) (claims []model.Claim, refused []model.Reason) {
 	pools := map[string]model.Pool{}
 	for _, pool := range in.Pools {
@@ -114,7 +114,7 @@ func Static(in model.Input) (claims []model.Claim, refused []model.Reason) {
 	return claims, refused
 }
 
-// StaticClaim is one more node of a static pool, or says why it cannot be had.
+// StaticClaim returns the claim for one more node of a static pool, or says why none can be launched.
 func StaticClaim(in *model.Input, pool model.Pool) (claim model.Claim, why string) {
 	if why := cmp.Or(closedToStatic(pool.NodePool), pool.Problem); why != "" {
 		return model.Claim{}, why
@@ -163,9 +163,9 @@ func priceOf(types []*cloud.InstanceType, key cloud.OfferingKey) float64 {
 	return 0
 }
 
-// Overprovision finds the nodes that static pools have beyond their replicas. Those without a machine go first, then
-// empty ones, then those that cost the least to disrupt for the life they have left; nodes that ask not to be disrupted
-// go last, and go all the same. A node that was just launched to replace another one is not one too many.
+// Overprovision finds the nodes that static pools have beyond their replicas: first those without a machine, then empty
+// ones, then those that cost the least to disrupt for the life they have left. Nodes that ask not to be disrupted are last,
+// but are removed as well. A node that is being launched to replace another one is not surplus.
 func Overprovision(snapshot *model.Snapshot) []model.Command {
 	var commands []model.Command
 	for _, pool := range staticPools(snapshot) {
@@ -185,7 +185,7 @@ func Overprovision(snapshot *model.Snapshot) []model.Command {
 	return commands
 }
 
-// byLoss puts the nodes of a pool in the order in which they are given up.
+// byLoss orders the nodes of a pool as they are removed.
 func byLoss(a, b *model.Node, pool *karpv1.NodePool, now time.Time) int {
 	protected := func(n *model.Node) bool {
 		return n.Undisruptable(now) || slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool { return pod.Undisruptable(now) })
@@ -212,7 +212,7 @@ func byLoss(a, b *model.Node, pool *karpv1.NodePool, now time.Time) int {
 	return cmp.Or(cmp.Compare(stage(a), stage(b)), cmp.Compare(loss(a), loss(b)), a.Created.Compare(b.Created), strings.Compare(a.Key(), b.Key()))
 }
 
-// staticPools are the pools that keep a number of nodes, ordered by name. One that is being deleted keeps none.
+// staticPools returns the static pools, ordered by name, without those being deleted.
 func staticPools(snapshot *model.Snapshot) []*karpv1.NodePool {
 	static := slices.DeleteFunc(slices.Clone(snapshot.NodePools), func(pool *karpv1.NodePool) bool {
 		return pool.Spec.Replicas == nil || !pool.DeletionTimestamp.IsZero()

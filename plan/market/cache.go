@@ -1,9 +1,9 @@
 package market
 
-// Cache keeps answers by what was asked. The zero value is empty.
+// Cache holds computed values by key. The zero value is empty.
 type Cache[K comparable, V any] map[K]V
 
-// Of is the answer to a question, which is worked out the first time.
+// Of returns the value for a key. It calls find only the first time.
 func (c *Cache[K, V]) Of(key K, find func() V) V {
 	value, known := (*c)[key]
 	if !known {

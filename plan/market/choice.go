@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// minimumsOf are the minValues among requirements.
+// minimumsOf returns the minValues above 1 among requirements.
 func minimumsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []Minimum {
 	var minimums []Minimum
 	for _, r := range requirements {
@@ -32,12 +32,12 @@ func Enough(m *Market, s *Seller, set Bitset) bool {
 // tally counts distinct values against minimums.
 type tally struct {
 	minimums []Minimum
-	// values are those that a label may have on a candidate.
+	// values returns the values that a label may have on a candidate.
 	values func(candidate int, key string) []string
 	Seen   []sets.Set[string]
 }
 
-// NewTally counts what machines have towards some minimums.
+// NewTally returns a tally that counts the values of machines against minimums.
 func NewTally(m *Market, minimums []Minimum) *tally {
 	return newTally(minimums, func(index int, key string) []string { return valuesOf(m, index, key) })
 }
@@ -60,7 +60,7 @@ func (t *tally) Met() bool {
 	return true
 }
 
-// Adds says whether a candidate brings a value that is still missing.
+// Adds says whether a candidate has a value that is still missing.
 func (t *tally) Adds(candidate int) bool {
 	for i, minimum := range t.minimums {
 		if len(t.Seen[i]) < minimum.Count && !t.Seen[i].HasAll(t.values(candidate, minimum.Key)...) {
@@ -77,8 +77,8 @@ func (t *tally) Add(candidate int) {
 	}
 }
 
-// Choose picks what a launch may choose from, at most MaxInstanceTypes, the cheapest first, so that the minimums are met.
-// Candidates are sorted by price and each of another instance type.
+// Choose picks the candidates that a launch may choose from: at most MaxInstanceTypes, the cheapest first, and so that the
+// minimums are met if possible. Candidates are sorted by price, and each is of a different instance type.
 func (t *tally) Choose(candidates []int) (chosen []int, met bool) {
 	picked := map[int]bool{}
 	for _, candidate := range candidates {
@@ -99,14 +99,14 @@ func (t *tally) Choose(candidates []int) (chosen []int, met bool) {
 	return chosen, t.Met()
 }
 
-// valuesOf are the values a label may have on a machine: several where it follows from the zone.
+// valuesOf returns the values that a label may have on a machine: several if it follows from the zone.
 func valuesOf(m *Market, index int, key string) (values []string) {
 	mach := &m.Machines[index]
 	switch {
 	case m.Zonal(key):
 		return slices.DeleteFunc(m.ZoneValues(mach.Zones, key), func(value string) bool { return value == "" })
 	case key == karpv1.CapacityTypeLabelKey:
-		// A launch has one capacity type. Which others there are says whether there was a choice.
+		// A launch has one capacity type. Whether there are others shows whether there was a choice.
 		s := m.Sellers[mach.Pool]
 		for _, other := range m.Machines[s.First:s.Last] {
 			if other.Typ == mach.Typ && other.Zones != 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// daemonLoad is what one DaemonSet takes of the machines it runs on.
+// daemonLoad is what one DaemonSet takes from the machines it runs on.
 type daemonLoad struct {
 	request []int64
 	ports   []model.HostPort
@@ -15,9 +15,9 @@ type daemonLoad struct {
 	zones []uint64
 }
 
-// runDaemons takes from every machine what the DaemonSets will run on it: exactly those whose tolerations, node
-// selector and node affinity admit the machine. Startup taints keep none away for good. Where a DaemonSet is bound to
-// zones, the machine in these zones is another one than elsewhere.
+// runDaemons subtracts from every machine what the DaemonSets that will run on it take: exactly those whose tolerations,
+// node selector and node affinity admit the machine. Startup taints keep none away permanently. Where a DaemonSet is bound
+// to zones, the machine is split: in these zones it is a different one than elsewhere.
 func runDaemons(m *Market, sets []*model.DaemonSet) {
 	if len(sets) == 0 {
 		return
@@ -35,7 +35,7 @@ func runDaemons(m *Market, sets []*model.DaemonSet) {
 		s.First, s.Last = first, len(machines)
 	}
 	m.Machines = machines
-	// What was found out about machines is by their places.
+	// The cached sets refer to machines by index.
 	m.admitted, m.available, m.own = nil, nil, nil
 }
 
@@ -52,8 +52,8 @@ func loadOf(m *Market, set *model.DaemonSet) daemonLoad {
 	return load
 }
 
-// withDaemons is a machine when the DaemonSets run on it: several where they leave pods another room in some zones than in
-// others.
+// withDaemons returns a machine with the DaemonSets running on it: several if they leave pods different room in different
+// zones.
 func withDaemons(m *Market, index int, loads []daemonLoad) []Machine {
 	var made []Machine
 	for zone := range (Bitset{m.Machines[index].Offered}).All {
@@ -76,7 +76,7 @@ func withDaemons(m *Market, index int, loads []daemonLoad) []Machine {
 	for i := range made {
 		mach := &made[i]
 		if slices.Min(mach.Usable) < 0 {
-			mach.Usable[dimPods] = 0 // too small for its own DaemonSets: no pod may go there
+			mach.Usable[dimPods] = 0 // too small for its own DaemonSets: no pod may run there
 		}
 		if len(made) == 1 {
 			mach.Where = Everywhere
@@ -87,7 +87,8 @@ func withDaemons(m *Market, index int, loads []daemonLoad) []Machine {
 	return made
 }
 
-// MissingDaemons are what the DaemonSets will still put on a node: it joined a moment ago, or has not joined yet.
+// MissingDaemons returns the requests and host ports of the DaemonSets that will still start on a node, because it joined a
+// moment ago or has not joined yet.
 func MissingDaemons(n *model.Node, sets []*model.DaemonSet) (model.Resources, []model.HostPort) {
 	var sum model.Resources
 	var ports []model.HostPort

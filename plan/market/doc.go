@@ -1,8 +1,8 @@
-// Package market is everything that can be bought: a Machine is an instance type of a NodePool with one capacity type, in
-// the zones in which it is to be had. Sets of machines are bitsets, and what one has and a pod asks for are vectors of
-// integers. The market counts what limits and reservations leave.
+// Package market models everything that can be bought. A Machine is an instance type of a NodePool with one capacity type,
+// in the zones in which it is available. Sets of machines are bitsets; the resources of a machine and the requests of a pod
+// are vectors of integers. The market keeps count of what limits and reservations leave.
 //
-// What a launch may choose from, once it is decided, is worked out here as well (offerings.go).
+// It also determines what a launch may choose from, once the launch has been decided (offerings.go).
 //
 // Reading order: cache, vector, market, labels, limits, reservation, zones, choice, variant, zone_prices, launchable,
 // daemons, open, offerings, overlay.

@@ -38,7 +38,7 @@ func admitsType(t model.Term, typ *cloud.InstanceType, pool map[string]string) b
 	return true
 }
 
-// Label is the value of a label on a machine's nodes, as far as that is known before it is bought and does not follow
+// Label returns the value of a label on a machine's nodes, if it is known before the machine is bought and does not follow
 // from the zone.
 func (m *Market) Label(mach *Machine, key string) (value string, present bool) {
 	if value, present = typeLabel(mach.Typ, key); present {
@@ -48,7 +48,7 @@ func (m *Market) Label(mach *Machine, key string) (value string, present bool) {
 	case key == karpv1.CapacityTypeLabelKey:
 		return CapacityTypes[mach.Capacity], true
 	case key == corev1.LabelHostname:
-		// Every node has one, which nobody can ask for before the node exists.
+		// Every node has a hostname, but no pod can ask for it before the node exists.
 		return "\x00", true
 	case key == karpv1.NodeRegisteredLabelKey || key == karpv1.NodeInitializedLabelKey:
 		return "true", true
@@ -60,7 +60,7 @@ func (m *Market) Label(mach *Machine, key string) (value string, present bool) {
 	return value, present
 }
 
-// templateLabels are the labels of a pool's nodes that are known whatever the pool requires.
+// templateLabels returns the labels that a pool's nodes have whatever the pool requires.
 func templateLabels(pool *karpv1.NodePool) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, pool.Spec.Template.Labels)
@@ -71,7 +71,8 @@ func templateLabels(pool *karpv1.NodePool) map[string]string {
 	return labels
 }
 
-// offeredLabels are the labels of a node that follow from the zone of an offering, those by the names of old included.
+// offeredLabels returns the labels of a node that follow from the zone of an offering, including those with deprecated
+// keys.
 func offeredLabels(typ *cloud.InstanceType, offering *cloud.Offering) map[string]string {
 	labels := map[string]string{corev1.LabelTopologyZone: offering.Zone}
 	if region := typ.Labels[corev1.LabelTopologyRegion]; region != "" {
@@ -84,7 +85,7 @@ func offeredLabels(typ *cloud.InstanceType, offering *cloud.Offering) map[string
 	return labels
 }
 
-// AddDeprecated adds what nodes have of their labels by names that Kubernetes has given up.
+// AddDeprecated adds the deprecated keys under which nodes still carry some of their labels.
 func AddDeprecated(labels map[string]string) {
 	for _, key := range karpv1.DeprecatedLabelKeys() {
 		if value, has := labels[karpv1.NormalizedLabelKey(key)]; has {
@@ -113,7 +114,7 @@ func reservationLabels(o *cloud.Offering) map[string]string {
 	}
 }
 
-// ofReservation says whether a label is one of those.
+// ofReservation says whether a label is one of reservationLabels.
 func ofReservation(key string) bool {
 	switch key {
 	case awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible:
@@ -122,7 +123,7 @@ func ofReservation(key string) bool {
 	return false
 }
 
-// byOffering parts conditions into those on labels that follow from an offering, and those on others.
+// byOffering splits conditions into those on labels that follow from an offering, and those on other labels.
 func byOffering(conditions model.Term) (ofOffering, others model.Term) {
 	for _, c := range conditions {
 		switch {

@@ -10,18 +10,18 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// What may be launched is said here and nowhere else. The market holds to it when pods are planned (variant.go), a claim
-// when it lists its alternatives (place/claim.go), and Offerings when a claim is launched, planned or not. The provider
-// takes what Offerings lists, and leaves out only what cannot be had any more.
+// The rules of what may be launched are here and nowhere else. The market applies them when pods are planned (variant.go),
+// a claim when it lists its alternatives (place/claim.go), and Offerings when a claim is launched, planned or not. The
+// provider takes what Offerings lists, and leaves out only what is no longer available.
 //
-//  1. Nobody gets a machine by accident that has devices which were not asked for, or that is bare metal: such machines
-//     are launched only where nothing else would do. Pods that ask for a device ask for the machines that have it; bare
-//     metal among these is left out as well while there are others.
-//  2. Nobody pays more for spot than for on-demand: spot that is dearer than the cheapest on-demand offering that would
-//     do for the same pods is left out, unless only spot will do. The pods get on-demand then.
-//  3. What minValues needs to be met is launched all the same.
+//  1. Machines with devices that were not asked for, and bare metal, are launched only where nothing else would do. Pods
+//     that ask for a device ask for the machines that have it; bare metal among these is left out as well while there are
+//     others.
+//  2. Spot that costs more than the cheapest on-demand offering that would do for the same pods is left out, unless only
+//     spot will do. The pods get on-demand then.
+//  3. Whatever is needed to meet minValues is launched all the same.
 
-// OddityOf says how odd a machine is for those who ask for a device, or do not.
+// OddityOf returns the oddity of a machine for pods that ask for a device (asked), or do not.
 func OddityOf(typ *cloud.InstanceType, devices, asked bool) Oddity {
 	switch {
 	case strings.HasPrefix(typ.Labels[awsv1.LabelInstanceSize], "metal"): // all such types have a size of that name, and no others
@@ -32,7 +32,7 @@ func OddityOf(typ *cloud.InstanceType, devices, asked bool) Oddity {
 	return Ordinary
 }
 
-// LeastOdd leaves of some machines those that are as odd as the least odd of them.
+// LeastOdd returns those of some machines that have the lowest oddity among them.
 func LeastOdd(m *Market, some Bitset, asked bool) Bitset {
 	least, kept := BareMetal, some.Clone()
 	for i := range some.All {
@@ -51,8 +51,8 @@ func CheapestPrice(m *Market, set Bitset, zones uint64) float64 {
 	return lowest
 }
 
-// launchable leaves of what a claim's requirements admit what the rules above do: the least odd, without spot that is dearer
-// than on-demand is now, or than a ceiling.
+// launchable applies the rules above to what a claim's requirements admit: it keeps the least odd sales, without spot that
+// costs more than on-demand does now, or more than a ceiling.
 func launchable(sales []sale, ceiling float64) []sale {
 	least := slices.MinFunc(sales, func(a, b sale) int { return int(a.odd - b.odd) }).odd
 	sales = slices.DeleteFunc(slices.Clone(sales), func(s sale) bool { return s.odd != least })

@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// budgetOf works out what a pool's limits leave when all its nodes, those on their way and those on their way out
-// included, are counted with their capacity.
+// budgetOf computes what a pool's limits leave. All nodes of the pool count with their capacity, including those that are
+// still coming up and those that are being removed.
 func budgetOf(s *Seller, snapshot *model.Snapshot) []Allowance {
 	limits := model.ResourcesOf(corev1.ResourceList(s.NodePool.Spec.Limits))
 	var budget []Allowance
@@ -37,12 +37,12 @@ func budgetOf(s *Seller, snapshot *model.Snapshot) []Allowance {
 	return budget
 }
 
-// manifold is how many times more than pods ask for a plan may take of a resource without anybody wondering: machines that
-// are bought for their memory have idle cores.
+// manifold is how many times more of a resource than pods ask for a plan may plausibly take: machines that are bought for
+// their memory have idle cores.
 const manifold = 8
 
-// TellRemote finds out which limits the pods that wait are unlikely to come near. That is a guess about limits on cores and
-// memory, and is taken back where it was wrong (see place.priceByLimits).
+// TellRemote marks the limits that the pods that wait are unlikely to come near. For limits on cores and memory that is a
+// guess, which is taken back where it was wrong (see place.priceByLimits).
 func TellRemote(m *Market, waiting []*model.Pod) {
 	var asked model.Resources
 	for _, pod := range waiting {
@@ -73,8 +73,8 @@ func CountOf(name string, capacity model.Resources) int64 {
 	return capacity.Get(name)
 }
 
-// largestOf is the largest capacity that a claim without a machine may still come to. What the claim requires of other
-// labels than its instance type's, such as the capacity type, says nothing about that.
+// largestOf returns the largest capacity that a claim without a machine may still get. Requirements on labels that do not
+// follow from the instance type, such as the capacity type, do not matter here.
 func largestOf(types []*cloud.InstanceType, n *model.Node) model.Resources {
 	var largest model.Resources
 	for _, typ := range types {
@@ -100,7 +100,7 @@ func (s *Seller) Affordable(capacity model.Resources) int {
 	return int(count)
 }
 
-// spend takes n nodes of this capacity out of the budget.
+// spend charges n nodes of this capacity to the budget.
 func (s *Seller) spend(capacity model.Resources, n int) {
 	for i := range s.Budget {
 		s.Budget[i].Left -= CountOf(s.Budget[i].Name, capacity) * int64(n)

@@ -18,10 +18,10 @@ type Minimum struct {
 	Count int
 }
 
-// Which zone is cheapest for a pod? Not the one with the cheapest machine: that may be one of a kind, and too small to be
-// of use. Room has a price in each zone, for cores and for memory: the highest at which no machine gives more than it
-// costs, in the proportion in which the whole batch asks for them. A pod costs what its room does, and more where the
-// machines that it may use cost more than their room.
+// The cheapest zone for a pod is not the one with the cheapest machine: that may be the only one of its kind, and too small
+// to be of use. Instead, room has a price in each zone, for cores and for memory: the highest at which no machine's room is
+// worth more than the machine costs, in the proportion in which the whole batch asks for cores and memory. A pod costs what
+// its room costs, and more if the machines that it may use cost more than their room.
 
 // zonePrices is what can be bought in one zone of one capacity type.
 type zonePrices struct {
@@ -53,43 +53,44 @@ type Allowance struct {
 // CapacityTypes are ordered by preference.
 var CapacityTypes = [...]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
 
-// Oddity says how little a machine is meant for whoever might get it. Of what would do, only the least odd may be
-// launched.
+// Oddity says how unusual a machine is for the pods that might get it. Of the machines that would do, only the least odd
+// may be launched.
 type Oddity int
 
 const (
-	// Ordinary is a machine without any of these.
+	// Ordinary is a machine without any such oddity.
 	Ordinary Oddity = iota
 	// IdleDevices is a machine with devices that were not asked for, BareMetal one without a hypervisor.
 	IdleDevices
 	BareMetal
 )
 
-// Machine is an instance type of a pool with one capacity type, and of reserved ones with one reservation: something
-// that can be bought. Where DaemonSets are bound to zones it is only that in zones where the same of them run.
+// Machine is something that can be bought: an instance type of a pool with one capacity type and, if that is reserved, one
+// reservation. Where DaemonSets are bound to zones, a machine covers only zones in which the same DaemonSets run.
 type Machine struct {
 	Pool     int
 	Typ      *cloud.InstanceType
 	Capacity int // index of CapacityTypes
-	// Reservation is the place of the capacity reservation it draws on, or Unreserved.
+	// Reservation is the index of the capacity reservation it uses, or Unreserved.
 	Reservation int
-	// Zones are where it can be had now, Offered where it is sold at all. A machine that cannot be had anywhere is in the
-	// market only to be able to say so.
+	// Zones are where it is available now, Offered where it is sold at all. A machine that is available nowhere is in the
+	// market only so that this can be reported.
 	Zones, Offered uint64
-	// Where are the zones in which it is this machine: elsewhere other DaemonSets run on its type.
+	// Where are the zones that this machine covers: in other zones, other DaemonSets run on its type.
 	Where uint64
-	// Prices are by zone, in US dollars per hour, and of no use where it cannot be had now. Price is that of the cheapest zone.
+	// Prices are by zone, in US dollars per hour, and meaningless where it is not available now. Price is that of the
+	// cheapest zone.
 	Prices []float64
 	Price  float64
-	// Usable is what pods have of it when the DaemonSets run.
+	// Usable is what the DaemonSets leave for pods.
 	Usable []int64
-	// DaemonPorts are the host ports that DaemonSets take of it.
+	// DaemonPorts are the host ports that DaemonSets occupy on it.
 	DaemonPorts []model.HostPort
-	// Size is the capacity limits count.
+	// Size is the capacity that counts towards limits.
 	Size model.Resources
 	// Devices says that it has devices beyond what every machine has.
 	Devices bool
-	// odd is how odd it is for those who ask for no device, and for those who do.
+	// odd is its oddity for pods that ask for no device, and for those that do.
 	odd [2]Oddity
 }
 
@@ -102,7 +103,7 @@ type Seller struct {
 	// Labels are those its nodes have whatever is bought. Open are the custom labels the pool leaves to the pods.
 	Labels map[string]string
 	Open   map[string]model.Term
-	// Required are those of labels that follow from requirements with one value.
+	// Required are those of Labels that follow from requirements with one value.
 	Required map[string]string
 	// First and Last bound the pool's machines: Market.Machines[First:Last].
 	First, Last int
@@ -134,9 +135,9 @@ type Market struct {
 	Unavailable map[cloud.OfferingKey]time.Time
 	// Reservations are counted down as machines are planned for them.
 	Reservations []reservation
-	// Asks are what classes ask of machines in any case.
+	// Asks are the conditions on labels of machines that hold in all alternatives of a class.
 	Asks Cache[*model.Class, model.Term]
-	// Asked is what all pods that may be bought for ask for together.
+	// Asked is the total request of all pods for which machines may be bought.
 	Asked []int64
 	// Batch is how many pods wait.
 	Batch int
@@ -144,20 +145,20 @@ type Market struct {
 	LimitMet bool
 
 	zonePrices Cache[zoneCapacity, *zonePrices]
-	// admitted are machines by the condition that they meet, fitting by the request that they have room for, available by the
-	// zones in which they can be had now, own by their pool.
+	// admitted holds machines by the condition that they meet, fitting by the request that they have room for, available by
+	// the zones in which they are available now, and own by their pool.
 	admitted  Cache[string, Bitset]
 	fitting   Cache[string, Bitset]
 	available Cache[uint64, Bitset]
 	own       Cache[*Seller, Bitset]
 }
 
-// Key names the machine's offerings but for the zone and the reservation.
+// Key is the key of the machine's offerings, without zone and reservation.
 func (mach *Machine) Key() cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: mach.Typ.Name, CapacityType: CapacityTypes[mach.Capacity]}
 }
 
-// Oddity says how odd the machine is for those who ask for a device, or do not.
+// Oddity returns the machine's oddity for pods that ask for a device, or do not.
 func (mach *Machine) Oddity(asked bool) Oddity { return mach.odd[model.Flag(asked)] }
 
 // SellerOf is the pool that sells a machine.
@@ -172,7 +173,7 @@ func (m *Market) PriceIn(index int, zones uint64) float64 {
 	return mach.lowest(zones)
 }
 
-// lowest is the price of the cheapest of some zones; infinite if it can be had in none of them.
+// lowest is the price of the cheapest of some zones; infinite if it is available in none of them.
 func (mach *Machine) lowest(zones uint64) float64 {
 	price := math.Inf(1)
 	for z := range (Bitset{mach.Zones & zones}).All {
@@ -185,12 +186,12 @@ func (mach *Machine) lowest(zones uint64) float64 {
 // not, so they are bought before anything else, and counted: a plan never takes more of a reservation than it has room
 // for, whichever pools the machines are bought for, and claims in flight that were made for it count as well.
 
-// Unreserved is the place of a machine that draws on no reservation.
+// Unreserved is the index that stands for no reservation.
 const Unreserved = -1
 
 // reservation is what is known of a capacity reservation.
 type reservation struct {
 	labels map[string]string
-	// Left is how many machines of it nobody has planned for.
+	// Left is how many of its machines are not planned for yet.
 	Left int
 }

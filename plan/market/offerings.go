@@ -17,11 +17,11 @@ import (
 // ErrNothingToLaunch says that no instance type and offering meets a claim.
 var ErrNothingToLaunch = errors.New("no instance type and available offering meets the claim")
 
-// Offerings are the ways to launch a NodeClaim, whether it was planned or written by hand: the cheapest first, of one
-// capacity type (reserved before spot before on-demand), of at most MaxInstanceTypes types. Types have to hold the
-// claim's requests, in which DaemonSets are included. What may be launched of them follows the one rule for that
-// (launchable.go), as far as minValues permits. Of the reservations that hold a type in a zone the one with the most room is
-// named. The error wraps ErrNothingToLaunch.
+// Offerings returns the ways to launch a NodeClaim, whether it was planned or written by hand: the cheapest first, of one
+// capacity type (reserved before spot before on-demand), of at most MaxInstanceTypes types. Types have to hold the claim's
+// requests, which include DaemonSets. The rules in launchable.go decide which of them may be launched, as far as minValues
+// permits. Of several reservations for a type in a zone, the one with the most room is named. Errors wrap
+// ErrNothingToLaunch.
 func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time,
 	now time.Time, policy model.MinValuesPolicy,
 ) ([]cloud.OfferingKey, error) {
@@ -56,7 +56,7 @@ type sale struct {
 	odd    Oddity
 }
 
-// salesFor are the offerings that meet a claim's requirements, of types that hold its requests.
+// salesFor returns the offerings that meet a claim's requirements, of types that hold its requests.
 func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) ([]sale, error) {
 	ofOffering, ofType := byOffering(model.ConditionsOf(claim.Spec.Requirements))
 	wellKnown := karpv1.WellKnownLabels()
@@ -89,8 +89,8 @@ func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable 
 	return sales, nil
 }
 
-// choices picks what one launch may choose from among sales, and says whether its types meet the minimums. Offered is what
-// there was before some of it was left out.
+// choices picks from sales what one launch may choose from, and says whether its types meet the minimums. offered are the
+// sales before any were left out.
 func choices(sales, offered []sale, minimums []Minimum) (keys []cloud.OfferingKey, met bool) {
 	sales = inOrderOfPrice(sales)
 	var candidates []int
@@ -104,7 +104,7 @@ func choices(sales, offered []sale, minimums []Minimum) (keys []cloud.OfferingKe
 	chosen, met := newTally(minimums, func(candidate int, key string) (values []string) {
 		from := sales
 		if key == karpv1.CapacityTypeLabelKey {
-			// A launch has one capacity type. Which others there are says whether there was a choice.
+			// A launch has one capacity type. Whether there are others shows whether there was a choice.
 			from = offered
 		}
 		for i := range from {
@@ -122,7 +122,7 @@ func choices(sales, offered []sale, minimums []Minimum) (keys []cloud.OfferingKe
 	return keys, met
 }
 
-// inOrderOfPrice are the sales of the best capacity type that is among them, the cheapest first.
+// inOrderOfPrice returns the sales of the best capacity type among them, the cheapest first.
 func inOrderOfPrice(sales []sale) []sale {
 	best := slices.MinFunc(sales, func(a, b sale) int { return cmp.Compare(a.rank, b.rank) }).rank
 	sales = slices.DeleteFunc(slices.Clone(sales), func(s sale) bool { return s.rank != best })
@@ -134,8 +134,8 @@ func inOrderOfPrice(sales []sale) []sale {
 	return oneReservationEach(sales)
 }
 
-// oneReservationEach leaves of reserved sales, sorted by price and room, what one launch can choose from: one reservation
-// for each type and zone, and either capacity blocks, of which a launch takes one, or none of them.
+// oneReservationEach reduces reserved sales, sorted by price and room, to what one launch can choose from: a single
+// capacity block if the first sale is one, and otherwise one reservation for each type and zone, without capacity blocks.
 func oneReservationEach(sales []sale) []sale {
 	if sales[0].offering.CapacityType != karpv1.CapacityTypeReserved {
 		return sales
@@ -147,12 +147,12 @@ func oneReservationEach(sales []sale) []sale {
 	return slices.CompactFunc(sales, func(a, b sale) bool { return a.typ == b.typ && a.offering.Zone == b.offering.Zone })
 }
 
-// block says that what is sold is a capacity block.
+// block says that the sale is a capacity block.
 func (s *sale) block() bool {
 	return s.offering.ReservationType == string(awsv1.CapacityReservationTypeCapacityBlock)
 }
 
-// label is the value a label has on what is sold; empty if it has none.
+// label returns the value of a label on a node from this sale; empty if it has none.
 func (s *sale) label(key string) string {
 	if value, ofOffering := s.labels[key]; ofOffering {
 		return value

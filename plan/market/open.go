@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// NewMarket is what can be bought for an input, in the dimensions of what its pods ask for.
+// NewMarket returns the market for an input. dims are the resources that its pods ask for.
 func NewMarket(in *model.Input, dims *Dimensions) *Market {
 	m := &Market{
 		Now: in.Snapshot.Time, Dims: dims, WellKnown: karpv1.WellKnownLabels(), Policy: in.MinValues,
@@ -102,7 +102,7 @@ func ClosedBecause(pool model.Pool) string {
 	return ""
 }
 
-// labelPool works out the labels of a pool's nodes that do not depend on what is bought.
+// labelPool determines the labels of a pool's nodes that do not depend on what is bought.
 func labelPool(m *Market, s *Seller, requirements model.Term) {
 	s.Labels = templateLabels(s.NodePool)
 	s.Open = map[string]model.Term{}
@@ -125,8 +125,7 @@ func labelPool(m *Market, s *Seller, requirements model.Term) {
 	}
 }
 
-// addMachine adds one machine, of which the capacity type and the reservation are given, where it has an offering to be
-// bought now.
+// addMachine adds one machine with the given capacity type and reservation, if it is offered in any of the zones.
 func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, mach Machine, zones uint64) {
 	key := cloud.OfferingKey{InstanceType: typ.Name, CapacityType: CapacityTypes[mach.Capacity]}
 	if mach.Reservation != Unreserved {
@@ -160,7 +159,7 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 	m.Machines = append(m.Machines, mach)
 }
 
-// availableNow says that an offering is there to be bought, as far as is known.
+// availableNow says that an offering can be bought now, as far as is known.
 func availableNow(o *cloud.Offering, typ *cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) bool {
 	until, refused := unavailable[o.Key(typ)]
 	return o.Available && o.Price > 0 && !(refused && now.Before(until))

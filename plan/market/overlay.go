@@ -16,17 +16,18 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// minPrice is what an overlay lowers a price to at least, in US dollars per hour: a price of 0 says that nobody knows it.
+// minPrice is the lowest price that an overlay can set, in US dollars per hour: a price of 0 means that the price is not
+// known.
 const minPrice = 1e-9
 
-// Overlays are the NodeOverlays that apply. They change what planning takes instance types for, and nothing else: a node
-// that was launched without them has not drifted. The zero value changes nothing.
+// Overlays are the NodeOverlays that apply. They change how planning sees instance types, and nothing else: a node that was
+// launched without them has not drifted. The zero value changes nothing.
 type Overlays struct {
-	// list has the overlay of the highest weight first, and of equal weights that whose name comes last.
+	// list is ordered by descending weight, and within a weight by descending name.
 	list []overlay
 }
 
-// overlay is a NodeOverlay with its requirements sorted by what has to be known to judge them.
+// overlay is a NodeOverlay with its requirements split by what has to be known to evaluate them.
 type overlay struct {
 	object *v1alpha1.NodeOverlay
 	// ofType are about the labels of instance type and NodePool, ofOffering about those of an offering.
@@ -42,8 +43,8 @@ type OverlayProblem struct {
 }
 
 // NewOverlays finds the NodeOverlays that apply to pools, and what is wrong with the others, by name. An overlay that sets
-// what another one of its weight has set, in any pool, applies nowhere; of two such overlays the one whose name comes last
-// applies, as with Karpenter. Types of the pools are as the cloud has them.
+// what another one of the same weight has set, in any pool, applies nowhere; of two such overlays the one whose name sorts
+// last applies, as with Karpenter. The types of the pools have to be as the cloud reports them.
 func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, map[string]OverlayProblem) {
 	problems := map[string]OverlayProblem{}
 	o := &Overlays{}
@@ -111,7 +112,7 @@ func (o *overlay) fields(pools []model.Pool) []string {
 	return fields
 }
 
-// offerings are the offerings of a type that the overlay is about, for nodes with the labels of their NodePool.
+// offerings returns the offerings of a type that the overlay covers, by index, for nodes with the labels of their NodePool.
 func (o *overlay) offerings(typ *cloud.InstanceType, labels map[string]string) []int {
 	if !admitsType(o.ofType, typ, labels) {
 		return nil
@@ -125,8 +126,8 @@ func (o *overlay) offerings(typ *cloud.InstanceType, labels map[string]string) [
 	return found
 }
 
-// Apply returns what is sold for the nodes of a pool. What no overlay is about is shared with the argument, which is not
-// changed.
+// Apply returns the instance types for the nodes of a pool, as the overlays change them. Types that no overlay covers are
+// shared with the argument, which is not changed.
 func (o *Overlays) Apply(pool *karpv1.NodePool, types []*cloud.InstanceType) []*cloud.InstanceType {
 	if o == nil || len(o.list) == 0 {
 		return types
@@ -139,7 +140,7 @@ func (o *Overlays) Apply(pool *karpv1.NodePool, types []*cloud.InstanceType) []*
 	return made
 }
 
-// typ is what the overlays make of an instance type. Each field is set by the first overlay that does.
+// typ returns an instance type as the overlays change it. The first overlay that sets a field decides it.
 func (o *Overlays) typ(typ *cloud.InstanceType, labels map[string]string) *cloud.InstanceType {
 	made, priced := *typ, false
 	for _, one := range o.list {

@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// countReservations finds out what is left of every reservation that some pool can use. They are in the order of their ids.
+// countReservations determines what is left of every reservation that some pool can use, ordered by id.
 func countReservations(m *Market, in *model.Input) {
 	known := map[string]*reservation{}
 	for _, pool := range in.Pools {
@@ -36,7 +36,7 @@ func countReservation(known map[string]*reservation, typ *cloud.InstanceType, o 
 		return
 	}
 	if r := known[o.ReservationID]; r != nil {
-		// Pools may have looked at different times; the lower number cannot promise too much.
+		// The numbers of pools may be of different times; the lower one cannot promise too much.
 		r.Left = min(r.Left, o.ReservationCapacity)
 		return
 	}
@@ -46,8 +46,8 @@ func countReservation(known map[string]*reservation, typ *cloud.InstanceType, o 
 	known[o.ReservationID] = &reservation{labels: labels, Left: o.ReservationCapacity}
 }
 
-// setAside takes one machine out of each reservation that a claim may be launched into, as far as is known, if it can be
-// launched into nothing else.
+// setAside subtracts one machine from each reservation that a claim may be launched into, as far as is known, if the claim
+// can be launched into nothing else.
 func setAside(m *Market, conditions model.Term) {
 	if !slices.ContainsFunc(conditions, func(c model.Condition) bool {
 		return c.Key == karpv1.CapacityTypeLabelKey && !c.Admits(karpv1.CapacityTypeSpot, true) && !c.Admits(karpv1.CapacityTypeOnDemand, true)
@@ -67,7 +67,7 @@ func setAside(m *Market, conditions model.Term) {
 // id is the reservation's name.
 func (r *reservation) id() string { return r.labels[awsv1.LabelCapacityReservationID] }
 
-// ReservedBy is the name of the reservation a machine draws on; empty if there is none.
+// ReservedBy is the id of the reservation that a machine uses; empty if there is none.
 func (m *Market) ReservedBy(index int) string {
 	if r := m.Machines[index].Reservation; r != Unreserved {
 		return m.Reservations[r].id()
@@ -75,7 +75,7 @@ func (m *Market) ReservedBy(index int) string {
 	return ""
 }
 
-// Affordable says how many of a machine its pool's limits and its reservation allow when each is charged with a size.
+// Affordable says how many of a machine its pool's limits and its reservation allow, if each is charged with this size.
 func (m *Market) Affordable(index int, size model.Resources) int {
 	mach := &m.Machines[index]
 	n := m.Sellers[mach.Pool].Affordable(size)
@@ -86,7 +86,7 @@ func (m *Market) Affordable(index int, size model.Resources) int {
 	return min(n, max(0, m.Reservations[mach.Reservation].Left))
 }
 
-// Spend takes n of a machine out of its pool's limits and its reservation.
+// Spend charges n of a machine to its pool's limits and its reservation.
 func (m *Market) Spend(index int, size model.Resources, n int) {
 	mach := &m.Machines[index]
 	m.Sellers[mach.Pool].spend(size, n)
@@ -95,7 +95,7 @@ func (m *Market) Spend(index int, size model.Resources, n int) {
 	}
 }
 
-// Keep remembers what limits and reservations leave. The returned function makes undone what was spent since.
+// Keep saves what limits and reservations leave. The returned function restores it.
 func (m *Market) Keep() (restore func()) {
 	budgets, reservations := make([][]Allowance, len(m.Sellers)), slices.Clone(m.Reservations)
 	for i, s := range m.Sellers {
@@ -117,7 +117,7 @@ func WithoutUsedUp(m *Market, stock Bitset) {
 	})
 }
 
-// Tightens says that one machine uses up more of some limit of its pool that is not remote than another does.
+// Tightens says that a machine of size a uses up more than one of size b of some limit of the pool that is not remote.
 func (m *Market) Tightens(pool int, a, b model.Resources) bool {
 	return slices.ContainsFunc(m.Sellers[pool].Budget, func(limit Allowance) bool {
 		return !limit.Remote && CountOf(limit.Name, a) > CountOf(limit.Name, b)

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// Those are the machines of which something holds.
+// Those returns the machines for which holds is true.
 func (m *Market) Those(holds func(*Machine) bool) Bitset {
 	set := NewBitset(len(m.Machines))
 	for i := range m.Machines {
@@ -21,7 +21,7 @@ func (m *Market) Those(holds func(*Machine) bool) Bitset {
 	return set
 }
 
-// Fitting are the machines with room for a request. Many pod groups ask for the same.
+// Fitting returns the machines with room for a request. It caches the answer, because many pod groups ask for the same.
 func (m *Market) Fitting(request []int64) Bitset {
 	key := make([]byte, 0, 64)
 	for _, amount := range request {
@@ -54,7 +54,7 @@ func (m *Market) OpenAnywhere(key string) bool {
 	return slices.ContainsFunc(m.Sellers, func(s *Seller) bool { return s.Open[key] != nil })
 }
 
-// Of are the machines of a pool.
+// Of returns the machines of a pool.
 func (m *Market) Of(s *Seller) Bitset {
 	return m.own.Of(s, func() Bitset {
 		set := NewBitset(len(m.Machines))
@@ -73,7 +73,8 @@ type Variant struct {
 	Custom model.Term
 }
 
-// Variant is what the market has for one term of a class, whatever its size.
+// Variant returns what the market has for one term of a class, whatever the class requests. With wary, pods avoid taints
+// with PreferNoSchedule.
 func (m *Market) Variant(class *model.Class, t model.Term, wary bool) Variant {
 	v := Variant{Zones: Everywhere, Machines: NewBitset(len(m.Machines))}
 	for _, s := range m.Sellers {
@@ -88,8 +89,8 @@ func (m *Market) Variant(class *model.Class, t model.Term, wary bool) Variant {
 	return v
 }
 
-// narrow brings further conditions into a variant. It leaves the machines that can be had in its zones, and for which its
-// conditions on open labels do not contradict each other.
+// narrow adds further conditions to a variant. It keeps the machines that are available in the variant's zones, and for
+// which its conditions on open labels do not contradict each other.
 func narrow(m *Market, v *Variant, conditions model.Term) {
 	var zonal model.Term
 	for i := range conditions {
@@ -143,15 +144,15 @@ func (s *Seller) Settle(custom model.Term) (map[string]string, bool) {
 	return labels, true
 }
 
-// Tolerated says whether pods with these tolerations are let in by taints, and with wary also that they are wanted there: that
-// no taint asks for another place where there is one.
+// Tolerated says whether taints admit pods with these tolerations. With wary, the pods have to tolerate taints with
+// PreferNoSchedule as well.
 func Tolerated(taints []corev1.Taint, tolerations []corev1.Toleration, wary bool) bool {
 	return model.RepelledBy(taints, tolerations) == nil && !(wary && slices.ContainsFunc(taints, func(t corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectPreferNoSchedule && !model.Tolerates(tolerations, &t)
 	}))
 }
 
-// Narrow is what variants leave under further conditions.
+// Narrow returns variants under further conditions, without those that have no machines left.
 func (m *Market) Narrow(variants []Variant, conditions model.Term) []Variant {
 	var result []Variant
 	for _, v := range variants {
@@ -164,7 +165,7 @@ func (m *Market) Narrow(variants []Variant, conditions model.Term) []Variant {
 	return result
 }
 
-// UnionOf are the machines of all variants.
+// UnionOf returns the machines of all variants.
 func (m *Market) UnionOf(variants []Variant) Bitset {
 	union := NewBitset(len(m.Machines))
 	for i := range variants {
@@ -173,7 +174,7 @@ func (m *Market) UnionOf(variants []Variant) Bitset {
 	return union
 }
 
-// PortsConflict says whether some host ports of both cannot be on one node.
+// PortsConflict says whether some host port of a and one of b cannot be on one node.
 func PortsConflict(a, b []model.HostPort) bool {
 	return slices.ContainsFunc(a, func(x model.HostPort) bool { return slices.ContainsFunc(b, x.Conflicts) })
 }

@@ -33,7 +33,7 @@ type Dimensions struct {
 	Caps []rules.HostCap
 }
 
-// NewDimensions numbers the resources that some classes ask for, with bounds on groups of pods behind them.
+// NewDimensions numbers the resources that some classes ask for, followed by the bounds on groups of pods.
 func NewDimensions(classes []*model.Class, caps ...rules.HostCap) *Dimensions {
 	asked := map[string]bool{}
 	for _, class := range classes {
@@ -69,13 +69,14 @@ func (d *Dimensions) Vector(r model.Resources) []int64 {
 // Cap is the dimension of a bound.
 func (d *Dimensions) Cap(i int) int { return len(d.resources) + i }
 
-// ClaimCaps writes into a pod's request what it takes of the bounds, and returns the least of those that are no
-// resources; zero if there is none.
+// ClaimCaps writes into a pod's request what it takes of the bounds. Of the pod's bounds that do not count as resources it
+// returns the lowest; zero if there is none.
 func (d *Dimensions) ClaimCaps(request []int64, r *rules.Rules) int {
 	most := 0
 	for _, c := range r.Caps() {
 		for i, known := range d.Caps {
-			// Who minds less may join those who mind more, but not the other way round.
+			// A pod counts against its own bound and looser ones: pods with a looser bound may join those with a stricter
+			// one, but not the other way round.
 			if known.Group == c.Group && known.Most >= c.Most {
 				request[d.Cap(i)] = 1
 			}
@@ -87,7 +88,7 @@ func (d *Dimensions) ClaimCaps(request []int64, r *rules.Rules) int {
 	return most
 }
 
-// Resources is the inverse of vector.
+// Resources is the inverse of Vector.
 func (d *Dimensions) Resources(v []int64) model.Resources {
 	r := model.Resources{CPU: v[DimCPU], Memory: v[DimMemory], EphemeralStorage: v[dimStorage], Pods: v[dimPods]}
 	for i, name := range d.Extended {

@@ -49,8 +49,8 @@ func worthOfCores(room []int64, core, memory float64) float64 {
 // PriceAt is a machine's price in one of its zones.
 func (m *Market) PriceAt(index, zone int) float64 { return m.Machines[index].Prices[zone] }
 
-// CostOf is about what one pod costs where it may use the machines of these variants, of the best capacity type they
-// have, in US dollars per hour.
+// CostOf estimates what one pod costs, in US dollars per hour, if it may use the machines of these variants, of the best
+// capacity type they have.
 func (m *Market) CostOf(request []int64, variants []Variant) float64 {
 	for c := range CapacityTypes {
 		lowest := math.Inf(1)
@@ -66,7 +66,7 @@ func (m *Market) CostOf(request []int64, variants []Variant) float64 {
 	return math.Inf(1)
 }
 
-// costIn is about what a pod costs in a zone on the best of some machines; infinite if none of them can be had there.
+// costIn estimates what a pod costs in a zone on the best of some machines; infinite if none of them is available there.
 func costIn(m *Market, zone, capacity int, request []int64, machines Bitset) float64 {
 	const least = 1 // a pod that asks for nothing takes a little all the same
 	prices := m.zonePrices.Of(zoneCapacity{zone, capacity}, func() *zonePrices { return newZonePrices(m, zone, capacity) })
@@ -80,7 +80,7 @@ func costIn(m *Market, zone, capacity int, request []int64, machines Bitset) flo
 		if !devices {
 			return worth * p.rate
 		}
-		// What is scarce of a machine with devices is not its cores.
+		// Cores are not what is scarce on a machine with devices.
 		if n := solve.Times(request, m.Machines[p.index].Usable); n > 0 {
 			lowest = min(lowest, m.PriceAt(p.index, zone)/float64(n))
 		}

@@ -15,7 +15,7 @@ const Everywhere = ^uint64(0)
 // maxZones is how many zones fit into a mask. No region comes near it.
 const maxZones = 64
 
-// numberZones lists the zones in which anything is offered, and what the provider says of each.
+// numberZones lists the zones in which anything is offered, and the labels of each.
 func numberZones(m *Market, pools []model.Pool) {
 	labels := map[string]map[string]string{}
 	for _, pool := range pools {
@@ -57,7 +57,7 @@ func (m *Market) ZoneMask(t model.Term) uint64 {
 // ZoneNames are the zones of a mask, ordered by name.
 func (m *Market) ZoneNames(mask uint64) []string { return m.ZoneValues(mask, corev1.LabelTopologyZone) }
 
-// ZoneValues are the values that a label has in each zone of a mask, empty where the zone does not say.
+// ZoneValues are the values that a label has in each zone of a mask, empty where the zone has none.
 func (m *Market) ZoneValues(mask uint64, key string) []string {
 	var values []string
 	for z := range (Bitset{mask & m.AllZones}).All {

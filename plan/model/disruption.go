@@ -6,37 +6,38 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// Disruption is what may be taken away, and why the rest may not.
+// Disruption lists what may be disrupted, and says why everything else may not.
 type Disruption struct {
-	// Commands can be carried out at once, all of them: none needs room that another uses, and together they keep within
+	// Commands can all be carried out at the same time: none needs room that another uses, and together they stay within
 	// the budgets.
 	Commands []Command
-	// Verdicts say, for every other node of a NodePool, what keeps it. They are ordered by Node, and those of one Node in
-	// the order of the reasons.
+	// Verdicts say what keeps each of the other nodes of NodePools. They are ordered by Node, and within a Node by the
+	// order of the reasons.
 	Verdicts []Verdict
-	// Again says that there is more to decide than one evaluation does: ask again when the commands have been begun.
+	// Again says that one evaluation did not decide everything: evaluate again once the commands have begun.
 	Again bool
-	// NextLook is when a node that is too young or too recently used, and nothing else, becomes a candidate; zero if
-	// only a change in the cluster can make one.
+	// NextLook is when time alone may change the answer: the first end of a verdict, or of the wait for the successors of
+	// evicted pods; zero if only a change in the cluster can change it.
 	NextLook time.Time
 }
 
-// Command is one decision: nodes to take away for one reason.
+// Command is one decision: nodes to disrupt for one reason.
 type Command struct {
 	Reason karpv1.DisruptionReason
 	// Nodes are Keys of Nodes.
 	Nodes []string
-	// Replacements are what has to serve before the nodes go. Without any, the nodes' pods fit on nodes that are there.
+	// Replacements are the nodes that have to serve before the command's nodes are removed. Without any, the pods fit on
+	// existing nodes.
 	Replacements []Claim
 	// Moves is how many pods will have to move.
 	Moves int
 	// SavesPerHour is how much less the cluster costs afterwards, in US dollars per hour; negative where it costs more.
 	SavesPerHour float64
-	// Why says in one sentence what speaks for it.
+	// Why is one sentence with the grounds for the command.
 	Why string
 }
 
-// Cause is the kind of thing that keeps a node.
+// Cause is the kind of obstacle that keeps a node.
 type Cause string
 
 // The causes.
@@ -51,13 +52,14 @@ const (
 	CausePDB Cause = "PDB"
 	// CauseBudget says that the NodePool's budgets are spent.
 	CauseBudget Cause = "Budget"
-	// CauseQuiet says that the node has not been quiet, or there, for long enough.
+	// CauseQuiet says that it is too early: the node is too young or has not been quiet for long enough, or other
+	// disruptions come first.
 	CauseQuiet Cause = "Quiet"
 	// CausePrice says that what would replace the node saves too little.
 	CausePrice Cause = "Price"
-	// CauseRoom says that the node's pods would find no other place.
+	// CauseRoom says that there is no other place for the node's pods.
 	CauseRoom Cause = "Room"
-	// CausePolicy says that the NodePool does not want nodes to go for the reason.
+	// CausePolicy says that the NodePool does not allow disruption for the reason.
 	CausePolicy Cause = "Policy"
 	// CauseBuffer says that a CapacityBuffer needs the room on the node.
 	CauseBuffer Cause = "Buffer"
@@ -67,7 +69,7 @@ const (
 	CauseNone Cause = "None"
 )
 
-// Verdict is why a node stays, as far as one reason goes.
+// Verdict says why a node is not disrupted for one reason.
 type Verdict struct {
 	// Node is the Key of the Node.
 	Node   string
@@ -75,11 +77,12 @@ type Verdict struct {
 	Cause  Cause
 	// Message is one sentence for people.
 	Message string
-	// Until is when it ends by itself; zero where something has to change.
+	// Until is when the cause ends by itself; zero if something has to change.
 	Until time.Time
 }
 
-// PlacesPods says that nodes go for a reason only once their pods have a place elsewhere, many of them at the same time.
+// PlacesPods says whether nodes are disrupted for a reason only once their pods have a place elsewhere, many nodes at the
+// same time.
 func PlacesPods(reason karpv1.DisruptionReason) bool {
 	return reason == karpv1.DisruptionReasonUnderutilized || reason == karpv1.DisruptionReasonDrifted
 }

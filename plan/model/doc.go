@@ -1,9 +1,9 @@
-// Package model is what the planner knows and what it answers: the Snapshot of a cluster, its nodes, pods and volumes, the
-// Input of a question, and the plans, commands and verdicts that come out. It reduces objects of Kubernetes to what a plan
-// needs of them, and decides nothing.
+// Package model holds the input and output of the planner: the Snapshot of a cluster with its nodes, pods and volumes, the
+// Input of one request, and the resulting plans, commands and verdicts. It reduces Kubernetes objects to what a plan needs,
+// and decides nothing.
 //
-// An Interner makes equal things one thing, so that ten thousand pods of forty shapes are forty classes. Conditions on
-// labels are terms here, whoever asks for them (requirement.go, volume_terms.go).
+// An Interner shares equal values, so that ten thousand pods of forty shapes have forty classes. All conditions on labels
+// are Terms here, whatever object they come from (requirement.go, volume_terms.go).
 //
 // Reading order: storage, resources, pod, requirement, template, intern, growth, node, protection, pdb, reduce_pod, result,
 // node_claim, disruption, volume_terms, virtual, input, reduce_node, tied, reduce_storage, waiting.

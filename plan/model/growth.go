@@ -4,33 +4,33 @@ import (
 	"time"
 )
 
-// Whatever the planner and the kube-scheduler disagree about (a label that some driver adds late, a DaemonSet whose pods
-// take more than its template says, a plugin of the kube-scheduler that nobody here knows), the same node bought again and
-// again helps nobody. A pod gets maxNodes nodes. Then growing for it pauses, longer each time, until the pod or the pools
-// are others; room that is there it may take at any time.
+// The planner and the kube-scheduler may disagree about a pod: some driver adds a label late, the pods of a DaemonSet take
+// more than its template says, or the kube-scheduler runs a plugin that Tenon does not know. Buying the same node again and
+// again does not help. So a pod gets maxNodes nodes. Then growth for it pauses, longer each time, until the pod or the
+// pools change. The pod may use existing room at any time.
 
 const (
-	// maxNodes is how many nodes are made for a pod before growing for it pauses. After each pause it gets one more.
+	// maxNodes is how many nodes are created for a pod before growth for it pauses. After each pause it gets one more.
 	maxNodes = 2
-	// pauseFirst and maxPause bound how long growing pauses; it doubles in between.
+	// pauseFirst and maxPause limit how long growth pauses; the pause doubles in between.
 	pauseFirst = 5 * time.Minute
 	maxPause   = time.Hour
 )
 
-// Growth is what was done so far for a pod that still waits.
+// Growth records the nodes that were created for a pod which still waits.
 type Growth struct {
-	// Nodes is how many nodes came up for the pod, none of which it was bound to for good.
+	// Nodes is how many nodes came up for the pod. It was not bound to any of them permanently.
 	Nodes int
-	// Until is when the last pause ends, and Pause how long it is; zero where there was none. It was made when there were
-	// At nodes.
+	// Until is when the last pause ends, and Pause is its length; both are zero if there was none. At is how many nodes
+	// there were when it began.
 	Until time.Time
 	Pause time.Duration
 	At    int
-	// Basis tells the pools from what they were before or will be.
+	// Basis identifies the state of the pools.
 	Basis string
 }
 
-// Next is the growth when there are so many nodes, on a basis.
+// Next returns the growth after this number of nodes with the pools in the state of basis. A new basis ends the pause.
 func (g Growth) Next(nodes int, basis string, now time.Time) Growth {
 	g.Nodes = max(g.Nodes, nodes)
 	if g.Basis != basis {
@@ -46,5 +46,5 @@ func (g Growth) Next(nodes int, basis string, now time.Time) Growth {
 	return g
 }
 
-// Paused says that nothing is bought for the pod at a moment.
+// Paused says that nothing is bought for the pod at the given time.
 func (g Growth) Paused(now time.Time) bool { return now.Before(g.Until) }

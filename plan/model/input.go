@@ -12,7 +12,7 @@ import (
 // MaxInstanceTypes is how many instance types one launch chooses from.
 const MaxInstanceTypes = 60
 
-// MinValuesPolicy says what becomes of a NodePool whose minValues cannot be met.
+// MinValuesPolicy says what happens to a NodePool whose minValues cannot be met.
 type MinValuesPolicy string
 
 // The policies.
@@ -30,7 +30,7 @@ type Snapshot struct {
 	Time time.Time
 	// Pending are the pods that are bound to no node and not terminal.
 	Pending []*Pod
-	// Nodes are all Nodes and NodeClaims, a claim and its Node being one. Their bound pods hang on them.
+	// Nodes are all Nodes and NodeClaims; a claim and its Node are one entry. They hold the pods bound to them.
 	Nodes []*Node
 	// NodePools are all NodePools.
 	NodePools []*karpv1.NodePool
@@ -40,11 +40,11 @@ type Snapshot struct {
 	DisruptionBudgets []*DisruptionBudget
 	// Namespaces are the labels of all namespaces, by name. Affinity between pods selects namespaces by them.
 	Namespaces map[string]map[string]string
-	// Storage are the volumes, and what can be made of them.
+	// Storage holds the volumes, their claims and the StorageClasses.
 	Storage Storage
 }
 
-// Input is everything Pack knows.
+// Input is everything that Pack and Disrupt know.
 type Input struct {
 	Snapshot *Snapshot
 	// Pools are the NodePools that may be used, with what can be bought for each. Order does not matter.
@@ -55,25 +55,26 @@ type Input struct {
 	MinValues MinValuesPolicy
 	// Preferences is the policy for preferences; empty means PreferencesRespect.
 	Preferences PreferencePolicy
-	// Nominates says that the kube-scheduler will be told where each pod is to go, and so follows the plan.
+	// Nominates says that the kube-scheduler will be told the node of each pod, and so follows the plan.
 	Nominates bool
-	// Without names a strategy of Pack that is left out, to find out what it is worth; empty means none.
+	// Without names a strategy that Pack leaves out, to measure what it is worth; empty means none.
 	Without string
-	// Growth is what was done so far for pods that still wait, where nodes came up for them. Disrupt does not read it.
+	// Growth is the growth of pods that still wait although nodes came up for them. Disrupt does not read it.
 	Growth map[types.UID]Growth
-	// SpotToSpot says that Disrupt may replace spot nodes by cheaper spot nodes. Pack does not read it.
+	// SpotToSpot says that Disrupt may replace spot nodes with cheaper spot nodes. Pack does not read it.
 	SpotToSpot bool
 	// Held are nodes that Disrupt leaves alone for a while, by Key. Pack does not read it.
 	Held map[string]Hold
-	// Settling are the NodePools in which Disrupt begins nothing, because pods that were moved are not Ready yet and the
-	// pool wants them to be (annotation tenon.sh/wait-for-ready).
+	// Settling are the NodePools in which Disrupt starts nothing: pods that were moved are not Ready yet, and the pool asks
+	// to wait for them (annotation tenon.sh/wait-for-ready).
 	Settling map[string]bool
-	// Begun are the nodes that began to be disrupted lately, by NodePool, and Rate is how many of all may; nil for any.
+	// Begun are the nodes whose disruption began recently, by NodePool. Rate limits how many disruptions may begin in the
+	// whole cluster; nil means no limit.
 	Begun map[string][]karpv1.Begun
 	Rate  *karpv1.DisruptionRate
 }
 
-// Hold keeps a node from being disrupted until a moment, whatever speaks for it.
+// Hold keeps a node from being disrupted for any reason until a given time.
 type Hold struct {
 	Until time.Time
 	// Why is one sentence for people.
@@ -84,16 +85,16 @@ type Hold struct {
 type Pool struct {
 	NodePool *karpv1.NodePool
 	Types    []*cloud.InstanceType
-	// Problem says why Types could not be had; empty if they could.
+	// Problem says why Types could not be determined; empty if they could.
 	Problem string
-	// NodePrice is what a node costs beside its machine, in US dollars per hour: its root volume, and what else the operator
-	// counts.
+	// NodePrice is what a node costs besides its instance, in US dollars per hour: its root volume, and whatever else the
+	// operator counts.
 	NodePrice float64
-	// Packing says what wins between plans of almost equal cost; empty means PackingSpread.
+	// Packing decides between plans of almost equal cost; empty means PackingSpread.
 	Packing Packing
 }
 
-// Packing says what wins between plans of almost equal cost.
+// Packing decides between plans of almost equal cost.
 type Packing string
 
 // The ways to pack.
@@ -105,11 +106,11 @@ const (
 	PackingCheapest Packing = karpv1.PackingCheapest
 )
 
-// Valid says whether there is such a way to pack.
+// Valid says whether p is a known way to pack.
 func (p Packing) Valid() bool { return p == PackingSpread || p == PackingCheapest }
 
-// For is how the pods of a NodePool are packed: as its annotation tenon.sh/packing says, or in this way where it says
-// nothing or nothing that can be read.
+// For returns how to pack the pods of a NodePool: as its annotation tenon.sh/packing says, or as p if the annotation is
+// missing or invalid.
 func (p Packing) For(pool *karpv1.NodePool) Packing {
 	if own, err := pool.Packing(); err == nil && own != "" {
 		return Packing(own)
@@ -117,14 +118,14 @@ func (p Packing) For(pool *karpv1.NodePool) Packing {
 	return p
 }
 
-// PreferencePolicy says what the planner makes of preferences: preferred terms of affinity, spread with ScheduleAnyway
-// and taints with PreferNoSchedule.
+// PreferencePolicy says how the planner treats preferences: preferred terms of affinity, spread with ScheduleAnyway and
+// taints with PreferNoSchedule.
 type PreferencePolicy string
 
 // The policies.
 const (
-	// PreferencesRespect holds to preferences as if they were required, and gives them up one by one, in the order of
-	// Karpenter, where a pod would otherwise get no node.
+	// PreferencesRespect treats preferences as requirements. Where a pod would otherwise get no node, it drops them one by
+	// one, in the order of Karpenter.
 	PreferencesRespect PreferencePolicy = "Respect"
 	// PreferencesIgnore leaves preferences to the kube-scheduler.
 	PreferencesIgnore PreferencePolicy = "Ignore"

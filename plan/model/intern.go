@@ -7,21 +7,22 @@ import (
 	"weak"
 )
 
-// Interner makes equal things one thing, so that ten thousand pods of forty shapes cost forty shapes. It belongs to the
-// mirror that reduces API objects with it and is safe for concurrent use. It holds nothing alive: a shape is forgotten
-// when the last pod of it is garbage. The zero Interner is empty.
+// Interner shares equal values, so that ten thousand pods of forty shapes cost forty shapes. It belongs to the mirror,
+// which reduces API objects with it, and is safe for concurrent use. It keeps nothing alive: a shape is dropped when its
+// last pod has been garbage collected. The zero Interner is empty.
 type Interner struct {
 	classes table[Class]
 	labels  table[Labels]
 }
 
-// table finds a shared value by its key for as long as somebody else holds the value.
+// table finds a shared value by its key as long as something else references the value.
 type table[T any] struct {
 	mu      sync.Mutex
 	entries map[string]weak.Pointer[T]
 }
 
-// get returns the one value for the key, building it where there is none. build receives the key as it will be kept.
+// get returns the value for the key, and builds it if there is none. build receives the copy of the key that the table
+// keeps.
 func (t *table[T]) get(key []byte, build func(key string) *T) *T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,8 +50,8 @@ func (t *table[T]) forget(key string) {
 	}
 }
 
-// String returns a string equal to s that is shared with others, and never part of a larger one. The garbage collector may
-// end the sharing with strings to come: that costs memory and nothing else.
+// String returns a string equal to s that is shared with others, and never part of a larger one. A garbage collection may
+// keep later strings from sharing it, which only costs memory.
 func (i *Interner) String(s string) string { return unique.Make(s).Value() }
 
 // Labels returns a copy of labels whose strings are shared with others; nil for none.

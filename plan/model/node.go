@@ -12,14 +12,14 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// Reschedulable are the pods that need another place when the node goes.
+// Reschedulable returns the pods that need another node when this one is removed.
 func (n *Node) Reschedulable() []*Pod {
 	return slices.DeleteFunc(slices.Clone(n.Pods), func(p *Pod) bool { return !p.Reschedulable() })
 }
 
-// LastingTaints are the taints that keep pods off a node for good. While a node of ours is not initialized, its startup
-// taints and those that Kubernetes itself puts on a node that has just joined are about to go. On nodes of others the
-// same taints say that something is wrong.
+// LastingTaints returns the taints that keep pods off a node permanently. While a node of Tenon is not initialized, its
+// startup taints and those that Kubernetes puts on a node which has just joined do not count: they will soon be removed. On
+// other nodes the same taints mean that something is wrong.
 func LastingTaints(n *Node) []corev1.Taint {
 	passes := func(t corev1.Taint) bool { return passing(n, &t) }
 	if n.Initialized || n.Claim == "" || !slices.ContainsFunc(n.Taints, passes) {
@@ -45,7 +45,7 @@ type Node struct {
 	// Name and UID are the Kubernetes Node's; empty before it joins.
 	Name string
 	UID  types.UID
-	// Claim and ClaimUID are the NodeClaim's; empty for nodes nobody claimed.
+	// Claim and ClaimUID are the NodeClaim's; empty for a node without one.
 	Claim    string
 	ClaimUID types.UID
 	// Pool is the NodePool's name; empty for nodes and claims that belong to none.
@@ -53,7 +53,7 @@ type Node struct {
 	// ProviderID is the cloud's name of the machine; empty before the launch.
 	ProviderID string
 
-	// Labels are the Node's; before it registers those the claim promises are laid over them.
+	// Labels are the Node's. Until it registers, the labels that the claim promises override them.
 	Labels map[string]string
 	// Requirements are the claim's. They matter until the machine exists: they say what it may still become.
 	Requirements Term
@@ -65,8 +65,8 @@ type Node struct {
 	// Capacity and Allocatable are the Node's, or what the claim expects; zero before the launch.
 	Capacity    Resources
 	Allocatable Resources
-	// AttachLimits are how many volumes the node's CSI drivers can attach to it, by driver. A driver that is not there
-	// has no limit, or has not told it yet.
+	// AttachLimits are how many volumes the node's CSI drivers can attach to it, by driver. A missing driver has no limit,
+	// or has not reported it yet.
 	AttachLimits map[string]int
 	// Attached are the PersistentVolumes attached to the node, ordered by name.
 	Attached []string
@@ -89,37 +89,36 @@ type Node struct {
 	// Cordoned says that the Node is unschedulable.
 	Cordoned bool
 	// EndsAt is when everything on the node ends, whatever protects it: the deadline of its drain, or what the cloud has
-	// announced (NodeClaim.EndsAt). Zero means that nobody has said.
+	// announced (NodeClaim.EndsAt). Zero means that no end is known.
 	EndsAt time.Time
-	// Terminating says that the cloud has been told to end the machine (condition InstanceTerminating).
+	// Terminating says that the cloud has been told to terminate the instance (condition InstanceTerminating).
 	Terminating bool
 	// DoNotDisrupt says that the Node or its claim carries karpenter.sh/do-not-disrupt, "true" or a duration.
 	DoNotDisrupt bool
-	// DoNotDisruptUntil is when DoNotDisrupt ends; zero means it does not. A duration counts from the moment the object
-	// that carries it was created, which people see as its age; that the node was initialized is written down nowhere
-	// kubectl shows it.
+	// DoNotDisruptUntil is when DoNotDisrupt ends; zero means never. A duration counts from the creation of the object that
+	// carries it, because people see that as its age; kubectl shows nowhere when the node was initialized.
 	DoNotDisruptUntil time.Time
-	// Misprotected is the value of karpenter.sh/do-not-disrupt on the Node or its claim where it means nothing.
+	// Misprotected is the value of karpenter.sh/do-not-disrupt on the Node or its claim if it is invalid.
 	Misprotected string
 	// Drifted, DriftedFor and DriftedAt are the claim's condition Drifted while it is True: its reason, and since when.
 	Drifted    bool
 	DriftedFor string
 	DriftedAt  time.Time
-	// ExpireAfter is how old the node may become; zero means as old as it likes.
+	// ExpireAfter is how old the node may become; zero means that it does not expire.
 	ExpireAfter time.Duration
-	// TerminationGracePeriod bounds the node's drain; nil means that it has no end. The claim's own, not the pool's.
+	// TerminationGracePeriod limits the node's drain; nil means no limit. It is the claim's own, not the pool's.
 	TerminationGracePeriod *time.Duration
-	// Replacement is the workflow by which the node is being replaced, or for which it was launched (annotation
-	// tenon.sh/replacement on the Node or the claim); empty where there is none.
+	// Replacement is the workflow that replaces the node, or for which it was launched (annotation tenon.sh/replacement on
+	// the Node or the claim); empty if there is none.
 	Replacement string
 
 	// Created is when the claim was made, or the Node where there is no claim.
 	Created time.Time
 	// InitializedAt is when the condition Initialized became true.
 	InitializedAt time.Time
-	// LastPodEvent is when a pod last came to the node or left it.
+	// LastPodEvent is when a pod last arrived on the node or left it.
 	LastPodEvent time.Time
-	// NominatedUntil protects a node that pods were just planned for.
+	// NominatedUntil is the time until which the node is protected because pods were just planned for it.
 	NominatedUntil time.Time
 	// Promised are the pending pods that were planned for the node and are not bound yet.
 	Promised []types.UID
@@ -128,7 +127,7 @@ type Node struct {
 	Pods []*Pod
 }
 
-// Key names the node for as long as it lives: its claim's name, or the Node's own where there is none.
+// Key identifies the node for as long as it lives: the claim's name, or the Node's if there is no claim.
 func (n *Node) Key() string { return cmp.Or(n.Claim, n.Name) }
 
 // Managed says that the node comes from a NodeClaim of a NodePool.
@@ -153,9 +152,9 @@ func (n *Node) ExpiresAt() time.Time {
 	return n.Created.Add(n.ExpireAfter)
 }
 
-// Consolidatable says whether the condition Consolidatable holds for a node: it is initialized, and no pod has come or
-// gone for the pool's consolidateAfter. Where it is only a matter of time, when says from when on it will hold. Nodes of
-// static pools never are, nor those of pools that never consolidate.
+// Consolidatable says whether the condition Consolidatable holds for a node: it is initialized, and no pod has arrived or
+// left for the pool's consolidateAfter. If only time is missing, when is the time from which it will hold. It never holds
+// for nodes of static pools, or of pools that never consolidate.
 func (n *Node) Consolidatable(pool *karpv1.NodePool, now time.Time) (holds bool, when time.Time) {
 	after := pool.Spec.Disruption.ConsolidateAfter
 	if after.IsNever() || pool.Spec.Replicas != nil || !n.Initialized {

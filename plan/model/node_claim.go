@@ -16,7 +16,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// LaunchKey is a name for all that claims have to share to be launched together.
+// LaunchKey returns a hash of everything that claims must have in common to be launched together.
 func (c *Claim) LaunchKey() string {
 	key := AppendString(nil, c.NodePool, c.NodeClass, c.CapacityType, c.Reservation, strings.Join(c.InstanceTypes, ","), strings.Join(c.Zones, ","))
 	if c.MaxPricePerHour > 0 {
@@ -26,10 +26,11 @@ func (c *Claim) LaunchKey() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// formatPrice spells a price so that MaxPrice reads the same number again.
+// formatPrice formats a price so that MaxPrice reads the same number.
 func formatPrice(dollars float64) string { return strconv.FormatFloat(dollars, 'f', -1, 64) }
 
-// MaxPrice is what an offering of a claim may cost at most, in US dollars an hour; infinite where the claim does not say.
+// MaxPrice returns what an offering of a claim may cost at most, in US dollars per hour; infinite if the claim sets no
+// valid price.
 func MaxPrice(claim *karpv1.NodeClaim) float64 {
 	price, err := strconv.ParseFloat(claim.Annotations[karpv1.MaxPriceAnnotationKey], 64)
 	if err != nil || price <= 0 {
@@ -38,8 +39,8 @@ func MaxPrice(claim *karpv1.NodeClaim) float64 {
 	return price
 }
 
-// Narrowed are the pool's requirements with instance type, capacity type and zone as the claim leaves them, and custom
-// labels as they were settled. Those come first, and settled is how many they are.
+// Narrowed returns the pool's requirements, with the claim's instance types, capacity type, zones and reservation and the
+// settled values of custom labels. These come first, and settled is their number.
 func Narrowed(pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequirementWithMinValues, settled int) {
 	in := func(key string, values []string) karpv1.NodeSelectorRequirementWithMinValues {
 		return karpv1.NodeSelectorRequirementWithMinValues{
@@ -69,9 +70,8 @@ func Narrowed(pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequ
 	return result, settled
 }
 
-// NodeClaim writes the claim as the object that is created. Everything that is known then is set at once: labels,
-// annotations, owner and finalizer, so that nothing has to be added by a second write. The error is that the pool's
-// template cannot be hashed.
+// NodeClaim returns the NodeClaim to create. It already has its labels, annotations, owner and finalizer, so that no second
+// write is needed. It fails if the pool's template cannot be hashed.
 func (c *Claim) NodeClaim(pool *karpv1.NodePool, name string) (*karpv1.NodeClaim, error) {
 	hash, err := pool.Hash()
 	if err != nil {

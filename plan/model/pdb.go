@@ -9,12 +9,12 @@ import (
 // DisruptionBudget is what planning needs of a PodDisruptionBudget. It is immutable.
 type DisruptionBudget struct {
 	Namespace, Name string
-	// Selector says which pods of the namespace the budget is about.
+	// Selector selects the pods of the namespace that the budget covers.
 	Selector labels.Selector
 	// Allows is status.disruptionsAllowed: how many pods may be evicted now.
 	Allows int32
-	// UnhealthyGo says that pods that are not Ready may be evicted whatever Allows says: always, by the policy
-	// AlwaysAllow, or because as many pods are healthy as there have to be.
+	// UnhealthyGo says that pods that are not Ready may be evicted whatever Allows says: by the policy AlwaysAllow, or
+	// because enough pods are healthy.
 	UnhealthyGo bool
 }
 
@@ -28,14 +28,14 @@ func (i *Interner) DisruptionBudget(budget *policyv1.PodDisruptionBudget) *Disru
 		reduced.UnhealthyGo = true
 	}
 	if budget.Status.ObservedGeneration < budget.Generation {
-		// The Eviction API waits for the budget to be reckoned anew.
+		// The Eviction API refuses evictions until the budget's status has been computed anew.
 		reduced.Allows = 0
 	}
 	return reduced
 }
 
-// Selector compiles a label selector. One that is not there selects nothing, nor does one that cannot be read: the API
-// server refuses it.
+// Selector compiles a label selector. A missing selector selects nothing, and neither does an invalid one, which the API
+// server refuses.
 func Selector(selector *metav1.LabelSelector) labels.Selector {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -44,7 +44,7 @@ func Selector(selector *metav1.LabelSelector) labels.Selector {
 	return compiled
 }
 
-// Anchor is a label that every pod has which a selector selects, by key and value; both empty where there is none such.
+// Anchor returns the key and value of a label that every pod selected by a selector has; both are empty if there is none.
 func Anchor(selector labels.Selector) [2]string {
 	requirements, _ := selector.Requirements()
 	for i := range requirements {

@@ -17,15 +17,15 @@ type Pod struct {
 	Class *Class
 	// Labels are what other pods' selectors see of this pod, shared by all pods that look the same.
 	Labels *Labels
-	// Mounts are the volumes somebody has to bring to the pod's node; nil if it has none.
+	// Mounts are the volumes that have to be available on the pod's node; nil if it has none.
 	Mounts *Mounts
 
 	// Node is the node the pod is bound to; empty while it has none.
 	Node string
-	// NominatedNode is where the kube-scheduler means to put the pod after preempting others, or where somebody who has
-	// planned the pod told it to expect it.
+	// NominatedNode is the node on which the kube-scheduler means to place the pod after preempting others, or on which a
+	// planner told it to expect the pod.
 	NominatedNode string
-	// NominatedAt is when NominatedNode was seen to become what it is; zero where that was before anybody looked.
+	// NominatedAt is when the mirror first saw NominatedNode with its present value; zero without a NominatedNode.
 	NominatedAt time.Time
 	// OwnerKind and OwnerName name the controller, such as ReplicaSet web-5d9c7; empty for a bare pod.
 	OwnerKind, OwnerName string
@@ -33,7 +33,7 @@ type Pod struct {
 	Created time.Time
 	// Started is status.startTime: when the kubelet first saw the pod.
 	Started time.Time
-	// Deletion is metadata.deletionTimestamp: when a pod that was deleted has to be gone; zero while it was not.
+	// Deletion is metadata.deletionTimestamp: when a deleted pod has to be gone; zero if the pod was not deleted.
 	Deletion time.Time
 	// GracePeriod is the pod's terminationGracePeriodSeconds.
 	GracePeriod time.Duration
@@ -41,9 +41,9 @@ type Pod struct {
 	Priority int32
 	// DeletionCost is the annotation controller.kubernetes.io/pod-deletion-cost.
 	DeletionCost int32
-	// Misprotected is the value of the annotation where it means nothing; empty where it does.
+	// Misprotected is the value of the annotation karpenter.sh/do-not-disrupt if it is invalid; empty otherwise.
 	Misprotected string
-	// DoNotDisruptFor bounds DoNotDisrupt, counted from Started; zero means it has no end.
+	// DoNotDisruptFor limits DoNotDisrupt, counted from Started; zero means no limit.
 	DoNotDisruptFor time.Duration
 	// DoNotDisrupt is the annotation karpenter.sh/do-not-disrupt (or the older karpenter.sh/do-not-evict).
 	DoNotDisrupt bool
@@ -52,20 +52,20 @@ type Pod struct {
 	Ready bool
 	// Unschedulable says that the kube-scheduler has tried, and found no node for the pod.
 	Unschedulable bool
-	// Unseen says that the kube-scheduler, and no other, is to place the pod and has written nothing of it yet.
+	// Unseen says that the pod is left to the default kube-scheduler, which has not written a condition for it yet.
 	Unseen bool
 	// Gated says that the pod has scheduling gates.
 	Gated bool
 	// Daemon says that a DaemonSet owns the pod.
 	Daemon bool
-	// Static says that the pod is a kubelet's own: a mirror pod, or one owned by its Node.
+	// Static says that the pod belongs to a kubelet: it is a mirror pod, or owned by its Node.
 	Static bool
 	// Terminal says that the pod has succeeded or failed.
 	Terminal bool
 	// Critical says that the pod is of class system-cluster-critical or system-node-critical.
 	Critical bool
-	// Virtual says that there is no such pod: it stands for room that a CapacityBuffer keeps free. It is planned for after
-	// all others, and never bound, evicted, nominated or told about.
+	// Virtual says that the pod does not exist: it stands for room that a CapacityBuffer keeps free. It is planned for
+	// after all others, and never bound, evicted, nominated or reported.
 	Virtual bool
 }
 
@@ -75,14 +75,14 @@ func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 // Workload names the controller of pods; its kind and name are empty for bare pods.
 type Workload struct{ namespace, kind, name string }
 
-// Workload is what the pod is a replica of.
+// Workload returns the controller that the pod is a replica of.
 func (p *Pod) Workload() Workload { return Workload{p.Namespace, p.OwnerKind, p.OwnerName} }
 
 // Terminating says that the pod has been deleted and is not gone yet.
 func (p *Pod) Terminating() bool { return !p.Deletion.IsZero() }
 
-// Provisionable says that the pod may need a node that does not exist: the kube-scheduler found none, and no node will
-// run the pod by itself. Whether the kube-scheduler is making room for it is for Snapshot.WaitingForNode to say.
+// Provisionable says that the pod may need a node that does not exist: the kube-scheduler is to place it, and found no
+// node. Snapshot.WaitingForNode decides whether the kube-scheduler is making room for it.
 func (p *Pod) Provisionable() bool { return p.Unschedulable && p.Placeable() }
 
 // Placeable says that the pod is bound to no node, and that the kube-scheduler is to find it one.
@@ -90,8 +90,8 @@ func (p *Pod) Placeable() bool {
 	return p.Node == "" && !p.Gated && !p.Daemon && !p.Static && !p.Terminal && !p.Terminating()
 }
 
-// Reschedulable says that the pod would need another node if its node went away. The pod of a StatefulSet does even
-// while it terminates, because its successor comes only when it is gone.
+// Reschedulable says that the pod would need another node if its node went away. A pod of a StatefulSet does even while it
+// terminates, because its successor is created only when it is gone.
 func (p *Pod) Reschedulable() bool {
 	return !p.Daemon && !p.Static && !p.Terminal && (!p.Terminating() || p.OwnerKind == "StatefulSet")
 }
@@ -113,14 +113,14 @@ func (p *Pod) DisruptableAt() time.Time {
 	return p.Started.Add(p.DoNotDisruptFor)
 }
 
-// bootsIn is how long before its end a pod gets another place that does not want to be moved: as long as EC2 leaves a
-// spot instance after its notice, and twice what a machine takes to serve. Sooner, the place would only be paid for.
+// bootsIn is how long before its end a pod that asks not to be disrupted gets another place: as long as EC2 leaves a spot
+// instance after its notice, and twice as long as a machine takes to serve. An earlier place would only cost money.
 const bootsIn = 2 * time.Minute
 
-// MovesAt says from when on a pod of a node that leaves has to have another place, and whether it ever has to. A drain
-// evicts most pods at once. It waits for a pod that asks not to be disrupted, and so does its new place: until that wish
-// ends, or until the pod is lost with its node, which ends at the given time, zero for never. A time that has passed
-// stands for now.
+// MovesAt returns the time from which a pod of a leaving node has to have another place, and whether it ever has to. A
+// drain evicts most pods at once. It waits for a pod that asks not to be disrupted, until that request ends or the pod is
+// about to be lost with its node, whichever is earlier; its new place is not needed before. ends is when the node ends,
+// zero for never. A time in the past means now.
 func (p *Pod) MovesAt(ends, now time.Time) (at time.Time, moves bool) {
 	switch {
 	case !p.Reschedulable():
@@ -181,7 +181,7 @@ type Class struct {
 // AsksDevice says whether a class asks for a device.
 func AsksDevice(c *Class) bool { return c.Requests.HasDevice() }
 
-// HostPort is a port of the node a pod takes for itself.
+// HostPort is a port of the node that a pod occupies.
 type HostPort struct {
 	// IP is the address the port is taken on, 0.0.0.0 for all of them.
 	IP       string

@@ -8,8 +8,9 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// Protection reads the annotation karpenter.sh/do-not-disrupt of a Node, a NodeClaim or a pod: "true" protects without
-// end, a positive Go duration for that long, and an empty value not at all. Anything else is an error that says so.
+// Protection parses the annotation karpenter.sh/do-not-disrupt of a Node, a NodeClaim or a pod: "true" protects without
+// end, a positive Go duration protects for that long, and "false" or an empty value does not protect. Any other value is an
+// error that says so.
 func Protection(value string) (protects bool, lasts time.Duration, err error) {
 	switch value {
 	case "", "false":
@@ -25,7 +26,7 @@ func Protection(value string) (protects bool, lasts time.Duration, err error) {
 	return true, lasts, nil
 }
 
-// protectAlso adds the protection that the Node itself has to its claim's: the longer one holds.
+// protectAlso merges the Node's own protection into the claim's: the longer one wins.
 func (n *Node) protectAlso(node *Node) {
 	n.Misprotected = cmp.Or(node.Misprotected, n.Misprotected)
 	switch {

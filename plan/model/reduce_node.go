@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// Node reduces a Node without regard to any claim. Its Pods are for the caller to hang on (Node.WithPods).
+// Node reduces a Node, ignoring any claim. The caller adds its Pods (Node.WithPods).
 func (i *Interner) Node(node *corev1.Node) *Node {
 	n := &Node{
 		Name:        i.String(node.Name),
@@ -63,7 +63,7 @@ func (i *Interner) describe(n *Node, object metav1.Object) {
 	}
 }
 
-// Claim reduces a NodeClaim without regard to the Node its machine may have become.
+// Claim reduces a NodeClaim, ignoring the Node of its machine.
 func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	n := &Node{
 		Claim:         i.String(claim.Name),
@@ -107,7 +107,7 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	return n
 }
 
-// Join makes one Node of a claim, which this is, and the Node its machine became, each reduced by itself.
+// Join merges n, a reduced claim, with the reduced Node of its machine.
 func (n *Node) Join(node *Node) *Node {
 	joined := *n
 	joined.Name, joined.UID, joined.Pods = node.Name, node.UID, node.Pods
@@ -138,7 +138,7 @@ func (n *Node) Join(node *Node) *Node {
 	return &joined
 }
 
-// unexpecting leaves out the taint that only says which pods a node is kept for until it is Ready: those are planned for it.
+// unexpecting removes the taint that only reserves a node, until it is Ready, for the pods that were planned for it.
 func unexpecting(taints []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey })
 }

@@ -103,13 +103,14 @@ func (i *Interner) DaemonSet(set *appsv1.DaemonSet, ranges ...*corev1.LimitRange
 	}
 }
 
-// DaemonSetOf is a DaemonSet of which a pod of this class runs: its pods take what that one takes, and go where the template
-// sends them. What the controller has added to bind the pod to its node says nothing about others.
+// DaemonSetOf returns a DaemonSet with the requests and host ports of its running pods, of which pod is the class. The
+// template still decides which nodes they run on: what the controller adds to bind one pod to its node does not apply to
+// others.
 func (i *Interner) DaemonSetOf(set *DaemonSet, pod *Class) *DaemonSet {
 	if set.Class.Requests.Equal(pod.Requests) && slices.Equal(set.Class.HostPorts, pod.HostPorts) {
 		return set
 	}
-	// No class that is reduced from a pod has a key of this form: its affinity would be empty, and would not be the end.
+	// No class reduced from a pod has such a key: it would encode an empty affinity that is not the end of the key.
 	key := []byte(set.Class.ID + "\x00" + pod.ID)
 	again := *set
 	again.Class = i.classes.get(key, func(key string) *Class {
@@ -143,9 +144,9 @@ func (i *Interner) class(pod *corev1.Pod) *Class {
 	return i.classes.get(key, func(key string) *Class { return buildClass(pod, requests, key) })
 }
 
-// PodRequests are the pod's requests as the kube-scheduler counts them, and the pod itself. While a pod is resized in
-// place, that is the largest of what it asks for, what the kubelet has granted and what it has set up. Where the API
-// server does not resize pods, their status says nothing of it.
+// PodRequests returns the pod's requests as the kube-scheduler counts them, and one pod. During an in-place resize they are
+// the largest of what the pod asks for, what the kubelet has granted and what it has applied. If the API server does not
+// support in-place resize, the pod's status does not contain these.
 func PodRequests(pod *corev1.Pod) Resources {
 	requests := ResourcesOf(resource.PodRequests(pod, resource.PodResourcesOptions{
 		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}))
@@ -174,8 +175,8 @@ func buildClass(pod *corev1.Pod, requests Resources, key string) *Class {
 	return c
 }
 
-// hostPorts are the ports of the node the pod's containers take. With hostNetwork the API server has filled in
-// hostPort from containerPort. Init containers count only when they go on running beside the others.
+// hostPorts returns the ports of the node that the pod's containers occupy. With hostNetwork the API server has filled in
+// hostPort from containerPort. Init containers count only if they keep running beside the others.
 func hostPorts(spec *corev1.PodSpec) []HostPort {
 	var ports []HostPort
 	collect := func(containers []corev1.Container, initial bool) {
@@ -199,7 +200,7 @@ func hostPorts(spec *corev1.PodSpec) []HostPort {
 	return slices.Compact(ports)
 }
 
-// classKey writes down everything a Class holds, so that two pods are of one class exactly when their keys are equal.
+// classKey encodes everything a Class holds, so that two pods are of one class exactly when their keys are equal.
 func classKey(pod *corev1.Pod, requests Resources) []byte {
 	key := make([]byte, 0, 256)
 	for _, amount := range [...]int64{requests.CPU, requests.Memory, requests.EphemeralStorage, requests.Pods} {
@@ -240,13 +241,13 @@ func AppendTolerations(key []byte, tolerations []corev1.Toleration) []byte {
 	return key
 }
 
-// message is what generated API types can do. Their encoding is deterministic: maps are written in order.
+// message is implemented by generated API types. Their encoding is deterministic: maps are written in order.
 type message interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 }
 
-// AppendMessage appends the wire form of an API value, which is known to encode.
+// AppendMessage appends the wire form of an API value. API values are known to encode.
 func AppendMessage(key []byte, m message) []byte {
 	size := m.Size()
 	key = binary.AppendUvarint(key, uint64(size))
@@ -275,7 +276,7 @@ func AppendString(key []byte, list ...string) []byte {
 	return key
 }
 
-// Flag is one for true and zero for false, to compare by.
+// Flag returns one for true and zero for false, for keys and comparisons.
 func Flag(b bool) byte {
 	if b {
 		return 1

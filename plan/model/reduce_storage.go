@@ -24,12 +24,12 @@ const (
 // ebsDriver attaches EBS volumes.
 const ebsDriver = "ebs.csi.aws.com"
 
-// migrated names the CSI drivers that serve the volumes of in-tree drivers (k8s.io/csi-translation-lib/plugins), as far as
-// there are such volumes on EC2.
+// migrated maps in-tree drivers to the CSI drivers that serve their volumes (k8s.io/csi-translation-lib/plugins), as far as
+// such volumes exist on EC2.
 var migrated = map[string]string{"kubernetes.io/aws-ebs": ebsDriver, "kubernetes.io/portworx-volume": "pxd.portworx.com"}
 
-// mounts are the Mounts of a pod; nil if it has none. The volumes that exist for the pod alone on its node, such as
-// emptyDir and configMap, are not among them.
+// mounts returns the Mounts of a pod; nil if it has none. Volumes that exist only for the pod on its node, such as emptyDir
+// and configMap, are left out.
 func (i *Interner) mounts(pod *corev1.Pod) *Mounts {
 	m := &Mounts{}
 	for v := range pod.Spec.Volumes {
@@ -86,7 +86,7 @@ func (i *Interner) VolumeClaim(claim *corev1.PersistentVolumeClaim) *VolumeClaim
 		Deleting:     claim.DeletionTimestamp != nil,
 	}
 	if reduced.Volume != "" {
-		// Where the volume is decides, not what was asked for or chosen on the way to it.
+		// The location of the volume decides, not what was asked for or selected before it existed.
 		reduced.Selector, reduced.SelectedNode = nil, ""
 	}
 	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" {
@@ -120,7 +120,8 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 	return reduced
 }
 
-// attachable names a volume as its CSI driver does; an in-tree EBS volume belongs to the driver that took them over.
+// attachable returns the CSI driver of a volume and the driver's name for it; an in-tree EBS volume belongs to the EBS CSI
+// driver.
 func attachable(i *Interner, source *corev1.PersistentVolumeSource) AttachableVolume {
 	switch {
 	case source.CSI != nil:
@@ -131,11 +132,11 @@ func attachable(i *Interner, source *corev1.PersistentVolumeSource) AttachableVo
 	return AttachableVolume{}
 }
 
-// ebsHandle is the EC2 volume id in what in-tree volumes are named by: aws://us-east-1a/vol-1, or vol-1 alone.
+// ebsHandle returns the EC2 volume id from the name of an in-tree volume: aws://us-east-1a/vol-1, or just vol-1.
 func ebsHandle(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
 
-// reachable joins what the kube-scheduler asks of a node for a volume: the volume's node affinity (plugin VolumeBinding)
-// and the zone and region it is labelled with (plugin VolumeZone); nil where it asks nothing.
+// reachable combines what the kube-scheduler requires of a node for a volume: the volume's node affinity (plugin
+// VolumeBinding) and its zone and region labels (plugin VolumeZone); nil if it requires nothing.
 func reachable(volume *corev1.PersistentVolume) []Term {
 	var labelled Term
 	for _, key := range []string{
@@ -155,7 +156,7 @@ func reachable(volume *corev1.PersistentVolume) []Term {
 	return machineTerms(alternatives(labelled, selector))
 }
 
-// machineTerms writes alternatives in one way, under the label keys that machines are described with.
+// machineTerms returns alternatives in canonical form, under the label keys that machines are described with.
 func machineTerms(alternatives []Term) []Term {
 	for a, t := range alternatives {
 		alternatives[a] = t.Normalized()
@@ -189,8 +190,8 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 	return reduced
 }
 
-// AttachLimits are how many volumes the CSI drivers of a node can attach to it, by driver. A driver that names no limit
-// is not there.
+// AttachLimits returns how many volumes the CSI drivers of a node can attach to it, by driver. It leaves out a driver
+// without a limit.
 func (i *Interner) AttachLimits(node *storagev1.CSINode) map[string]int {
 	limits := map[string]int{}
 	for d := range node.Spec.Drivers {

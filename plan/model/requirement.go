@@ -142,8 +142,8 @@ func (t Term) Normalized() Term {
 // A NodePool may leave the value of a custom label to the pods: a requirement with Exists, or with several values.
 // What the pods of one node ask for then settles the value the node is labelled with.
 
-// Resolve finds the value for a label that all conditions admit. It prefers a value somebody named, the first in
-// alphabetical order; a label nobody needs is left out (present is false).
+// Resolve finds a value for the label that all conditions admit. It prefers a value that a condition names, the first in
+// alphabetical order. If no condition needs the label, it is left out (present is false).
 func (t Term) Resolve() (value string, present, ok bool) {
 	if admitted := t.admitted(); len(admitted) > 0 {
 		return admitted[0], true, true
@@ -159,7 +159,7 @@ func (t Term) Resolve() (value string, present, ok bool) {
 	return "", false, false
 }
 
-// Only says whether the conditions leave no choice, and what it then is.
+// Only says whether the conditions leave a single possibility, and returns it.
 func (t Term) Only() (value string, present, single bool) {
 	if slices.ContainsFunc(t, func(c Condition) bool { return c.Operator == corev1.NodeSelectorOpDoesNotExist }) {
 		return "", false, true
@@ -170,7 +170,7 @@ func (t Term) Only() (value string, present, single bool) {
 	return "", false, false
 }
 
-// admitted are the values that are named and that all conditions admit.
+// admitted returns the values that some condition names and all conditions admit.
 func (t Term) admitted() []string {
 	return slices.DeleteFunc(t.Candidates(), func(value string) bool { return !t.AllAdmit(value, true) })
 }
@@ -192,7 +192,8 @@ func (t Term) Candidates() []string {
 	return slices.Compact(values)
 }
 
-// inventions are values for conditions that name none: the nearest integers within the bounds, or the word true.
+// inventions returns values to try for conditions that name none: true, false and any, and the nearest integers within the
+// bounds.
 func (t Term) inventions() []string {
 	values := []string{"true", "false", "any"}
 	for i := range t {
@@ -223,7 +224,7 @@ func TermsOf(class *Class) []Term {
 	return alternatives(base, class.NodeAffinity)
 }
 
-// alternatives are the terms of a selector, each joined to what is asked for in any case.
+// alternatives returns the terms of a selector, each combined with the base, which always applies.
 func alternatives(base Term, selector *corev1.NodeSelector) []Term {
 	if selector == nil {
 		return []Term{base}
@@ -232,7 +233,7 @@ func alternatives(base Term, selector *corev1.NodeSelector) []Term {
 	for i := range selector.NodeSelectorTerms {
 		alternative := &selector.NodeSelectorTerms[i]
 		if len(alternative.MatchExpressions) == 0 || len(alternative.MatchFields) > 0 {
-			continue // a term without expressions matches no node, and one with fields a node that exists: the kube-scheduler knows it
+			continue // without expressions it matches no node, and with fields only an existing one, which the kube-scheduler knows
 		}
 		terms = append(terms, slices.Concat(base, Expressions(alternative.MatchExpressions)))
 	}
@@ -248,7 +249,7 @@ func ConditionsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) Te
 	return t
 }
 
-// Tolerates says whether the tolerations tolerate a taint. The operators that compare numbers are not known.
+// Tolerates says whether the tolerations tolerate a taint. It does not support the operators that compare numbers.
 func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 	return corev1helpers.TolerationsTolerateTaint(klog.Logger{}, tolerations, taint, false)
 }

@@ -67,7 +67,7 @@ func (r Resources) List() corev1.ResourceList {
 	return list
 }
 
-// amounts are all that is not zero, ordered by name: cpu in thousandths, the rest in units.
+// amounts returns all amounts that are not zero, ordered by name: cpu in thousandths, the rest in units.
 func (r Resources) amounts() []Amount {
 	all := append([]Amount{
 		{Name: string(corev1.ResourceCPU), Value: r.CPU},
@@ -117,15 +117,15 @@ func (r Resources) Max(other Resources) Resources {
 	return r.combine(other, func(a, b int64) int64 { return max(a, b) })
 }
 
-// Equal says whether two are the same amounts.
+// Equal says whether both have the same amounts.
 func (r Resources) Equal(other Resources) bool { return slices.Equal(r.amounts(), other.amounts()) }
 
-// or returns the other's amounts of what there is none of.
+// or returns r, with the other's amount of each resource that r has none of.
 func (r Resources) or(other Resources) Resources {
 	return r.combine(other, func(a, b int64) int64 { return cmp.Or(a, b) })
 }
 
-// holds says whether a request finds room beside what is used. What is not asked for may be overdrawn.
+// holds says whether a request fits beside what is used. A resource that is not requested may be overdrawn.
 func (r Resources) holds(request, used Resources) bool {
 	return !slices.ContainsFunc(request.amounts(), func(asked Amount) bool {
 		return asked.Value > 0 && SaturatingAdd(asked.Value, used.Get(asked.Name)) > r.Get(asked.Name)
@@ -152,7 +152,7 @@ func (r Resources) combine(other Resources, op func(a, b int64) int64) Resources
 	return sum
 }
 
-// SaturatingAdd is the sum, as far as it can be written.
+// SaturatingAdd returns the sum, limited to the range of int64.
 func SaturatingAdd(a, b int64) int64 {
 	sum := a + b
 	switch {
@@ -189,7 +189,8 @@ func Quantity(name string, value int64) string {
 	return quantity(name, value).String()
 }
 
-// HasDevice says whether there is a device among the amounts: what makes a machine dear, not something every machine has.
+// HasDevice says whether the amounts include a device: a resource that makes a machine expensive, and that not every
+// machine has.
 func (r Resources) HasDevice() bool {
 	return slices.ContainsFunc(r.Extended, func(a Amount) bool {
 		return !strings.HasPrefix(a.Name, "vpc.amazonaws.com/") && !strings.HasPrefix(a.Name, "hugepages-")

@@ -67,8 +67,8 @@ type Claim struct {
 	Labels map[string]string
 	// Pods are the pods the node is for.
 	Pods []types.UID
-	// PricePerHour is the cheapest offering's, in US dollars, and MaxPricePerHour what on-demand would cost instead of spot:
-	// dearer spot is not launched. It is zero where the claim is not for spot, or only spot will do.
+	// PricePerHour is the price of the cheapest offering, in US dollars. MaxPricePerHour is what on-demand would cost
+	// instead of spot: more expensive spot is not launched. It is zero if the claim is not for spot, or only spot will do.
 	PricePerHour, MaxPricePerHour float64
 	// Group is equal for claims that can be launched by one call.
 	Group string

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Storage is what a cluster's volumes are, as far as they decide where pods can run. The values are made by an Interner.
+// Storage describes a cluster's volumes, as far as they decide where pods can run. An Interner makes the values.
 type Storage struct {
 	// Claims are the PersistentVolumeClaims by namespace/name.
 	Claims map[string]*VolumeClaim
@@ -18,7 +18,7 @@ type Storage struct {
 	Classes map[string]*StorageClass
 }
 
-// Mounts are the volumes of a pod that somebody has to bring to its node. A Pod without such volumes has none.
+// Mounts are the volumes that have to be available on a pod's node. A Pod without such volumes has a nil Mounts.
 type Mounts struct {
 	// Claims are the persistent volume claims the pod mounts, ordered by name, each once.
 	Claims []MountedClaim
@@ -42,14 +42,14 @@ func (m *Mounts) Names() []string {
 type MountedClaim struct {
 	// Name is the claim's, in the pod's namespace. A generic ephemeral volume's is <pod>-<volume>.
 	Name string
-	// Ephemeral is the template of a generic ephemeral volume; nil for a claim of its own. Until Kubernetes has made the
+	// Ephemeral is the template of a generic ephemeral volume; nil for an ordinary claim. Until Kubernetes has created the
 	// claim, the template says what it will be.
 	Ephemeral *ClaimSpec
 }
 
-// AttachableVolume names a volume for the one who attaches it.
+// AttachableVolume identifies a volume to the driver that attaches it.
 type AttachableVolume struct {
-	// Driver is the CSI driver, also where the volume names the in-tree driver it has replaced.
+	// Driver is the CSI driver, even if the volume names the in-tree driver that it has replaced.
 	Driver string
 	// Handle is the driver's name for the volume.
 	Handle string
@@ -57,8 +57,8 @@ type AttachableVolume struct {
 
 // ClaimSpec is what a claim asks of a volume.
 type ClaimSpec struct {
-	// Class is the StorageClass's name. It is nil where the cluster's default applies, and empty for volumes that nobody
-	// provisions.
+	// Class is the StorageClass's name. It is nil where the cluster's default applies, and empty for volumes that no
+	// provisioner makes.
 	Class *string
 	// Modes are the access modes asked for.
 	Modes []corev1.PersistentVolumeAccessMode
@@ -76,7 +76,7 @@ type VolumeClaim struct {
 	UID       types.UID
 	Namespace string
 	Name      string
-	// Volume is the PersistentVolume it is bound to, or insists on; empty while it has none.
+	// Volume is the PersistentVolume that the claim is bound to or names; empty while it has none.
 	Volume string
 	// SelectedNode is the Node the kube-scheduler has chosen, while the volume is being provisioned for it.
 	SelectedNode string
@@ -84,7 +84,7 @@ type VolumeClaim struct {
 	Pod types.UID
 	// Lost says that the volume is gone for good.
 	Lost bool
-	// Deleting says that the claim has been deleted and is kept because somebody uses it.
+	// Deleting says that the claim has been deleted, but still exists because it is in use.
 	Deleting bool
 }
 
@@ -106,9 +106,10 @@ type Volume struct {
 	Bytes int64
 	// Block says that the volume is a raw device.
 	Block bool
-	// Labels are what claims' selectors see, of a volume that no claim has.
+	// Labels are what the selectors of claims match; set only while no claim has the volume.
 	Labels map[string]string
-	// Claim is the claim, by namespace/name, that the volume is bound to or kept for; ClaimUID may be empty for the latter.
+	// Claim is the claim, by namespace/name, that the volume is bound to or reserved for; ClaimUID may be empty for the
+	// latter.
 	Claim    string
 	ClaimUID types.UID
 	// Available says that a claim may be bound to the volume.
@@ -120,14 +121,14 @@ type Volume struct {
 // StorageClass is a StorageClass.
 type StorageClass struct {
 	Name string
-	// Provisioner makes its volumes: a CSI driver, also where the class names the in-tree driver it has replaced.
+	// Provisioner makes its volumes: a CSI driver, even if the class names the in-tree driver that it has replaced.
 	Provisioner string
 	// Delayed says that a volume is made or bound for the first pod that needs it, where that pod is placed.
 	Delayed bool
-	// Places are the alternatives for the labels of a node that volumes are made for: nil if they are for every node, and
-	// empty if for none.
+	// Places are the alternatives for the labels of a node for which volumes can be made: nil for every node, and empty for
+	// none.
 	Places []Term
-	// Default says that claims which name no class get this one. Of several, the one created last counts.
+	// Default says that claims without a class get this one. Of several, the one created last counts.
 	Default bool
 	Created time.Time
 }

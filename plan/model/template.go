@@ -6,9 +6,9 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// completeTemplate fills in what the API server fills in for pods, but not for templates of pods: requests follow from
-// limits, those of the pod as a whole from those of its containers, and the ports of a pod in its node's network are the
-// node's (k8s.io/kubernetes/pkg/apis/core/v1, defaults of Pod). The overhead of a RuntimeClass is not filled in: the
+// completeTemplate applies the defaults that the API server applies to pods, but not to pod templates: requests default to
+// limits, pod-level requests to those of the containers, and with hostNetwork host ports to container ports
+// (k8s.io/kubernetes/pkg/apis/core/v1, defaults of Pod). It does not fill in the overhead of a RuntimeClass, because the
 // class is not known here.
 func completeTemplate(pod *corev1.Pod) {
 	spec := &pod.Spec
@@ -39,7 +39,8 @@ func completeTemplate(pod *corev1.Pod) {
 	}
 }
 
-// ApplyLimitRanges gives a container what the LimitRanges of its namespace say containers get that name nothing themselves.
+// ApplyLimitRanges sets the requests that a container does not set itself to the defaults of the LimitRanges of its
+// namespace.
 func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.LimitRange) {
 	for _, limits := range ranges {
 		for i := range limits.Spec.Limits {

@@ -6,17 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pods that any node with room will do for find a place as long as there is room anywhere. Others depend on the place that
-// was planned for them: once somebody has filled it, a node has to be bought for them while room is left over elsewhere. So
-// they come first where promises are kept, where what is there is filled, and where the kube-scheduler is told.
+// A pod that can run on any node with room finds a place as long as there is room anywhere. Other pods depend on the place
+// that was planned for them: once another pod has filled it, a node has to be bought while room elsewhere is left over. So
+// they are handled first when promises are kept, when existing room is filled, and when pods are nominated.
 
-// DependsOnPlace says that a pod depends on its place, where pods that wait ask for so much on average.
+// DependsOnPlace says that a pod depends on its place, given the average request of the pods that wait.
 func (p *Pod) DependsOnPlace(average Resources) bool {
 	asks := &p.Class.Requests
 	return p.Class.Tied() || len(p.Mounts.Names()) > 0 || AsksDevice(p.Class) || asks.CPU > average.CPU || asks.Memory > average.Memory
 }
 
-// AverageRequest is what pods that wait for a node ask for on average, of CPU and memory.
+// AverageRequest returns the average CPU and memory request of the pods that wait for a node.
 func AverageRequest(pods []*Pod) Resources {
 	var sum Resources
 	count := int64(0)
@@ -29,7 +29,7 @@ func AverageRequest(pods []*Pod) Resources {
 	return Resources{CPU: sum.CPU / max(1, count), Memory: sum.Memory / max(1, count)}
 }
 
-// Tied says that not every node with room will do for pods of the class.
+// Tied says that pods of the class cannot use every node with room.
 func (c *Class) Tied() bool {
 	if len(c.NodeSelector) > 0 || c.NodeAffinity != nil || len(c.HostPorts) > 0 {
 		return true

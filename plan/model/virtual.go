@@ -14,21 +14,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// MostVirtual bounds the pods one buffer keeps room for, so that one mistyped number cannot fill the memory.
+// MostVirtual limits the pods that one buffer keeps room for, so that a mistyped number cannot exhaust memory.
 const MostVirtual = 10_000
 
 // Wish is how much room a CapacityBuffer asks for.
 type Wish struct {
-	// Replicas and Percentage are the buffer's; nil where it does not say. Scale is what Percentage is of.
+	// Replicas and Percentage are the buffer's; nil if it does not set them. Percentage is of Scale.
 	Replicas, Percentage *int32
 	Scale                int32
 	// Limits bound the sum of what the pods request.
 	Limits corev1.ResourceList
 }
 
-// Count is how many pods of these requests the wish is for: the larger of Replicas and Percentage of Scale, rounded up,
-// as far as Limits allow, and as many as Limits allow where neither is given. The error is that nothing bounds the
-// number. No more than MostVirtual are ever wished for.
+// Count returns how many pods with these requests the wish is for: the larger of Replicas and Percentage of Scale, rounded
+// up, as far as Limits allow. If neither is set, it returns as many as Limits allow, or zero without Limits. It fails if
+// Limits alone would decide, but name nothing that the pods request. It never returns more than MostVirtual.
 func (w *Wish) Count(requests Resources) (int, error) {
 	wanted := max(int64(ptr.Deref(w.Replicas, 0)), (int64(ptr.Deref(w.Percentage, 0))*int64(w.Scale)+99)/100)
 	if w.Replicas == nil && w.Percentage == nil && len(w.Limits) > 0 {
@@ -46,9 +46,9 @@ func (w *Wish) Count(requests Resources) (int, error) {
 	return int(min(wanted, MostVirtual)), nil
 }
 
-// VirtualPod is what a pod made from a template would ask of a node, as a model for the virtual pods of buffers.
-// Volumes are left out: the room is wanted before it is known which ones the pods will mount. So are scheduling gates
-// and whatever names one node.
+// VirtualPod returns a pod that asks of a node what a pod made from the template would, as a model for the virtual pods of
+// buffers. It leaves out volumes with a claim, because the room is wanted before it is known which ones the pods will
+// mount, as well as scheduling gates and the node's name.
 func (i *Interner) VirtualPod(namespace string, template *corev1.PodTemplateSpec) *Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: template.Labels},
@@ -66,8 +66,9 @@ func (i *Interner) VirtualPod(namespace string, template *corev1.PodTemplateSpec
 	return model
 }
 
-// VirtualPods are the pods of a buffer of which this is the model. They are the same whoever makes them: a pod's UID follows from
-// the buffer's, its number and what it asks of a node, so that what was promised to one of another shape is not kept.
+// VirtualPods returns the pods of a buffer, of which p is the model. They are the same in every process: a pod's UID
+// follows from the buffer's, its number and what it asks of a node, so that a promise to a pod of another shape is not
+// kept.
 func (p *Pod) VirtualPods(buffer types.UID, name string, count int) []*Pod {
 	pods := make([]*Pod, count)
 	for n := range pods {

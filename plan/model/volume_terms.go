@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Both are the alternatives that meet one of a and one of b. A node meets the result exactly when it meets a and b.
+// Both returns the alternatives that meet one of a and one of b. A node meets the result exactly when it meets a and b.
 func Both(a, b []Term) []Term {
 	both := make([]Term, 0, len(a)*len(b))
 	for _, x := range a {
@@ -18,8 +18,8 @@ func Both(a, b []Term) []Term {
 	return both
 }
 
-// Simplified writes alternatives in one way: what contradicts itself is dropped, alternatives that differ in the values
-// of a single key are one, and conditions and alternatives are ordered. The result is never nil.
+// Simplified returns alternatives in canonical form: contradictory ones are dropped, those that differ only in the values
+// of a single key are merged, and conditions and alternatives are ordered. The result is never nil.
 func Simplified(alternatives []Term) []Term {
 	settled := []Term{}
 	keys := map[string]bool{}
@@ -37,7 +37,8 @@ func Simplified(alternatives []Term) []Term {
 	return distinct(settled, Term.id)
 }
 
-// settled writes a conjunction in one way. It is not ok when no labels can meet it because of values it lists.
+// settled returns a conjunction in canonical form. It is not ok if no label value meets the conditions on a key that list
+// values.
 func (t Term) settled() (Term, bool) {
 	byKey := map[string]Term{}
 	for _, c := range t {
@@ -59,7 +60,7 @@ func (t Term) settled() (Term, bool) {
 	return result, true
 }
 
-// distinct orders a list by what tells its elements apart, and keeps one of each.
+// distinct sorts a list by id and removes duplicates.
 func distinct[T any](list []T, id func(T) string) []T {
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(id(a), id(b)) })
 	return slices.CompactFunc(list, func(a, b T) bool { return id(a) == id(b) })
@@ -67,7 +68,7 @@ func distinct[T any](list []T, id func(T) string) []T {
 
 func isList(c Condition) bool { return c.Operator == corev1.NodeSelectorOpIn }
 
-// unitedBy makes one of the settled alternatives that differ only in the values they list for a key.
+// unitedBy merges settled alternatives that differ only in the values they list for a key.
 func unitedBy(key string, alternatives []Term) []Term {
 	at := map[string]int{}
 	united := alternatives[:0:0]

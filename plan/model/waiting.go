@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Siblings names the pods of one owner that are all the same to the kube-scheduler. It looks at one pod after the other,
-// and writes down what it found at a limited rate: the last of a thousand pods are found to need a node many seconds after
-// the first. Where it has found no node for one, it finds none for a sibling either, so a plan need not wait for it to say
-// so, and can buy for all of them together. The zero value names nobody.
+// Siblings identifies the pods of one owner that are all the same to the kube-scheduler. The kube-scheduler looks at one
+// pod after another, and writes its findings at a limited rate: it reports the last of a thousand pods many seconds after
+// the first. If it has found no node for one pod, it finds none for a sibling either, so a plan need not wait for that
+// finding, and can buy for all of them together. The zero value identifies no pods.
 type Siblings struct {
 	namespace, kind, owner string
 	class                  *Class
@@ -17,10 +17,11 @@ type Siblings struct {
 	priority               int32
 }
 
-// Siblings returns what the pod has in common with its siblings. Pods without an owner have none. Those of a StatefulSet
-// or a Job have labels of their own, their number and name, and claims made from one template: what a sibling was found to
-// need goes for them wherever their own volume is, as the plan puts those on nodes which have room in its zone. Other pods
-// with claims have no siblings: they share the claim, and often only one of them can have it.
+// Siblings returns what the pod has in common with its siblings. Pods without an owner have none. Labels do not count for a
+// StatefulSet or a Job, whose pods have labels of their own (number and name). The pods of a StatefulSet have claims made
+// from one template: a finding about a sibling applies to them wherever their own volume is, because the plan puts them on
+// nodes with room in its zone. Other pods with claims have no siblings: they share the claim, and often only one of them
+// can have it.
 func (p *Pod) Siblings() Siblings {
 	if p.OwnerName == "" || p.OwnerKind != "StatefulSet" && len(p.Mounts.Names()) > 0 {
 		return Siblings{}
@@ -32,15 +33,15 @@ func (p *Pod) Siblings() Siblings {
 	return s
 }
 
-// Any says that it names somebody.
+// Any says that s identifies any pods.
 func (s Siblings) Any() bool { return s != Siblings{} }
 
 // Leaving says that the node's pods will have to go elsewhere.
 func (n *Node) Leaving() bool { return n.Deleting || n.Disrupted || n.Terminating }
 
-// preempting finds, among a snapshot's pending pods, those the kube-scheduler is making room for. They need no node. A pod
-// carries a node's name also where somebody who planned it, as Tenon does, expects it there (Pod.NominatedNode). The node
-// tells them apart: the first do not fit there as things are, and there are pods of lower priority to make room.
+// preempting finds the pending pods for which the kube-scheduler is making room. They need no node. A pod also carries a
+// node's name if a planner, such as Tenon, expects it there (Pod.NominatedNode). The node tells the two apart: a preempting
+// pod does not fit there at present, and the node has pods of lower priority that can make room.
 func (s *Snapshot) preempting() map[*Pod]bool {
 	nominated := map[string][]*Pod{}
 	for _, pod := range s.Pending {
@@ -57,7 +58,8 @@ func (s *Snapshot) preempting() map[*Pod]bool {
 	return found
 }
 
-// preemptsFor says whether a pod has no room beside the others, of which some are of lower priority, on a node that stays.
+// preemptsFor says whether the node stays, is not cordoned, has no room for the pod beside its other pods, and has some of
+// lower priority.
 func (n *Node) preemptsFor(pod *Pod) bool {
 	var used Resources
 	outranks := false
@@ -70,16 +72,17 @@ func (n *Node) preemptsFor(pod *Pod) bool {
 	return outranks && !n.Leaving() && !n.Cordoned && !n.Allocatable.holds(pod.Class.Requests, used)
 }
 
-// maxUnseen is how long the kube-scheduler may take to look at a pod. Where it takes longer, and has found no node for
-// others, what it has seen so far is a sample: plans of one sample after the other would buy more than one of all.
+// maxUnseen is how long the kube-scheduler may take to look at a pod. If it takes longer, and has found no node for others,
+// the pods it has looked at are only a sample: planning one sample after another would buy more than planning for all pods.
 const maxUnseen = 10 * time.Second
 
-// WaitingForNode returns the pending pods that wait for a node which does not exist: those the kube-scheduler found none
-// for, their siblings, and those it should have looked at by now, which may find room where they are. It says whether there are others that may come to do so without any further change of their
-// own, because the kube-scheduler means to preempt for them on a node that may be gone before it has.
+// WaitingForNode returns the pending pods that wait for a node that does not exist: those for which the kube-scheduler
+// found none, their siblings, and those it should have looked at by now, which may still find room on existing nodes.
+// others says that further pods may come to wait without any change of their own, because the kube-scheduler means to
+// preempt for them on a node that may be gone before it has done so.
 func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
 	preempting := s.preempting()
-	// One of these siblings the kube-scheduler found no node for, and makes no room for.
+	// Siblings with a pod for which the kube-scheduler found no node and makes no room.
 	hopeless := map[Siblings]bool{}
 	for _, pod := range s.Pending {
 		if pod.Provisionable() && !pod.Virtual && !preempting[pod] {
@@ -101,13 +104,13 @@ func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
 	return pods, others
 }
 
-// succeedsWithin is how long after its eviction a pod's controller is given to make its successor. It takes milliseconds,
-// and seconds where a controller has hundreds to make (--kube-api-qps of the kube-controller-manager).
+// succeedsWithin is how long after a pod's eviction its controller is given to create the successor. That takes
+// milliseconds, or seconds if a controller has hundreds to create (--kube-api-qps of the kube-controller-manager).
 const succeedsWithin = 15 * time.Second
 
-// Arriving returns the pods that wait for no node yet and will take room in a moment: those the kube-scheduler has not
-// looked at, and those that were evicted and whose controller has made no other since, each of which stands for its
-// successor. Until is when the last of these is given up; zero if there are none.
+// Arriving returns the pods that do not wait for a node yet but are about to take room: those that the kube-scheduler has
+// not looked at, and evicted pods whose controller has not created another since, each of which stands for its successor.
+// until is when the last of the evicted pods is given up; zero if there are none.
 func (s *Snapshot) Arriving() (pods []*Pod, until time.Time) {
 	waits := map[*Pod]bool{}
 	waiting, _ := s.WaitingForNode()

@@ -14,12 +14,12 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// What was decided about domains was decided before anything was bought. A limit may have kept some of it from being
-// bought, and nodes for other pods may have made a domain that nobody reckoned with. So the end of a plan is an audit: it
-// plays the binding of all planned pods, and those that the kube-scheduler could not bind are given back. Planned nodes are
-// claims in flight there: what is not settled of their machines and zones is open.
+// Domains are chosen before anything is bought. A limit may since have kept some machines from being bought, and nodes
+// for other pods may have made a domain that was not foreseen. A plan therefore ends with an audit: it simulates the
+// binding of all planned pods, and gives back those that the kube-scheduler could not bind. In the audit planned nodes
+// are like claims in flight: machines and zones that are not settled stay open.
 
-// assignment is a pod group's pods that are not bound yet, by the nodes that are planned for them.
+// assignment is the pods of a pod group that are not bound yet, by the nodes planned for them.
 type assignment struct {
 	it    *PodGroup
 	nodes []*ExistingNode
@@ -27,23 +27,24 @@ type assignment struct {
 	rules []domainRule
 }
 
-// auditor plays the binding of a plan's pods.
+// auditor simulates the binding of a plan's pods.
 type auditor struct {
 	*Distribution
 	planned []*PlannedNode
 	// coming are the nodes that the planned nodes become.
 	coming []*ExistingNode
-	// assignments are in the order in which the pod groups were placed: every pod had a domain when it was decided about.
+	// assignments are in the order in which the pod groups were placed, so that every pod had a domain when it was
+	// decided about.
 	assignments []*assignment
 }
 
-// audit gives back what could not be bound, and returns the planned nodes that still have a purpose.
+// audit gives back pods that could not be bound, and returns the planned nodes that still have pods.
 func audit(d *Distribution, snapshot *model.Snapshot, planned []*PlannedNode) []*PlannedNode {
 	if !slices.ContainsFunc(d.PodGroups, func(it *PodGroup) bool { return !it.Required.Empty() }) {
 		return planned
 	}
 	a := &auditor{Distribution: d, planned: planned}
-	// Where a machine comes into a zone in which no other is, it may make a domain of its own.
+	// A machine that is the first in its zone may make a new domain.
 	unbound := a.play(snapshot, true)
 	if len(unbound) > 0 {
 		a.fence()
@@ -55,7 +56,7 @@ func audit(d *Distribution, snapshot *model.Snapshot, planned []*PlannedNode) []
 	return a.planned
 }
 
-// gather finds out which pods are planned where.
+// gather collects the pods that are planned for each node.
 func (a *auditor) gather() {
 	a.assignments, a.coming = nil, nil
 	of := map[*PodGroup]*assignment{}
@@ -86,7 +87,7 @@ func (a *auditor) gather() {
 	slices.SortStableFunc(a.assignments, func(x, y *assignment) int { return cmp.Compare(x.it.Turn, y.it.Turn) })
 }
 
-// askedLabels are the labels of machines that groups look at, those that follow from the zone apart.
+// askedLabels returns the labels of machines that groups look at, except those that follow from the zone.
 func (a *auditor) askedLabels() []string {
 	asked := map[string]bool{}
 	for _, g := range a.Topology.Groups {
@@ -99,8 +100,8 @@ func (a *auditor) askedLabels() []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// comingNode is the node that a planned node becomes, with those of some labels in which all machines that it may become
-// are the same.
+// comingNode returns the node that a planned node will become. Of the given labels it has those for which all machines
+// that it may become agree.
 func comingNode(m *market.Market, b *PlannedNode, name string, keys []string) *ExistingNode {
 	mach := &m.Machines[b.Machine]
 	seller := m.Sellers[mach.Pool]
@@ -127,8 +128,8 @@ func comingNode(m *market.Market, b *PlannedNode, name string, keys []string) *E
 	return s
 }
 
-// play counts the cluster anew, binds what it can until nothing more can be bound, and returns the pods that are left. With
-// open, machines that may still come to be in several zones are taken to make a domain of each.
+// play counts the cluster afresh, binds pods until no more can be bound, and returns the rest. With open, a machine
+// that may still end up in several zones makes a domain of each.
 func (a *auditor) play(snapshot *model.Snapshot, open bool) (unbound []*model.Pod) {
 	a.gather()
 	for _, g := range a.Topology.Groups {
@@ -157,7 +158,7 @@ func (a *auditor) play(snapshot *model.Snapshot, open bool) (unbound []*model.Po
 	return unbound
 }
 
-// possible are the domains of a group that nodes make, those that come included.
+// possible returns the domains of a group that nodes make, planned nodes included.
 func (a *auditor) possible(g *rules.Group, open bool) []string {
 	domains := maps.Clone(g.Domains)
 	for _, s := range a.open {
@@ -174,7 +175,7 @@ func (a *auditor) possible(g *rules.Group, open bool) []string {
 	return slices.Collect(maps.Keys(domains))
 }
 
-// bindAll binds what can be bound of one pod group, in its domains by turns, and says whether that was anything.
+// bindAll binds as many pods of one pod group as possible, taking its nodes in turn, and reports whether it bound any.
 func (a *auditor) bindAll(own *assignment) bool {
 	some := false
 	for progress := true; progress; {
@@ -190,8 +191,8 @@ func (a *auditor) bindAll(own *assignment) bool {
 	return some
 }
 
-// permits says whether one more of a pod group's pods could be bound to a node now. The distribution and the buyer see to the
-// rules of spread over nodes.
+// permits reports whether one more pod of a pod group could be bound to a node now. Spread over nodes is not checked:
+// the distribution and the buyer take care of it.
 func (a *auditor) permits(own *assignment, s *ExistingNode) bool {
 	updateRules(own.rules, &own.it.Required)
 	for i := range own.rules {
@@ -202,7 +203,7 @@ func (a *auditor) permits(own *assignment, s *ExistingNode) bool {
 	return true
 }
 
-// fence keeps machines out of zones in which nothing is planned for sure.
+// fence keeps machines out of zones in which no node is certain.
 func (a *auditor) fence() {
 	var settled uint64
 	for _, s := range slices.Concat(a.Existing, a.coming) {
@@ -219,7 +220,7 @@ func (a *auditor) fence() {
 	}
 }
 
-// giveUp takes pods that could not be bound out of the plan.
+// giveUp removes pods that could not be bound from the plan.
 func (a *auditor) giveUp(unbound []*model.Pod) {
 	stuck := map[*model.Pod]bool{}
 	for _, pod := range unbound {
@@ -238,7 +239,7 @@ func (a *auditor) giveUp(unbound []*model.Pod) {
 	})
 }
 
-// drop takes pods out of a portion of a planned node.
+// drop removes pods from a portion of a planned node.
 func (b *PlannedNode) drop(p *portion, stuck map[*model.Pod]bool) {
 	bundle := len(p.pods) != p.count
 	p.pods = slices.DeleteFunc(slices.Clone(p.pods), func(pod *model.Pod) bool { return stuck[pod] })

@@ -6,8 +6,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// LowerBound is what no plan for the pods that wait can undercut, in US dollars per hour, with what nodes cost beside their
-// machines, given that existing nodes take none of the pods. It is what plans are measured against.
+// LowerBound returns a price, in US dollars per hour, that no plan for the waiting pods can undercut if existing nodes
+// take none of them. It includes what nodes cost besides their machines. Plans are measured against it.
 func LowerBound(in model.Input) float64 {
 	d := survey(&in, false)
 	Distribute(d, d.PodGroups)
@@ -15,7 +15,7 @@ func LowerBound(in model.Input) float64 {
 	var chunks []*DemandChunk
 	for _, l := range d.Chunks {
 		for _, p := range l.Content {
-			// Whatever was decided about domains, another plan may decide otherwise.
+			// Another plan may choose other domains, so the choice does not count here.
 			chunks = append(chunks, &DemandChunk{
 				Request: p.as.Request, ports: p.it.Class.HostPorts, variants: p.as.Variants, Allowed: p.as.Allowed, Content: []part{p},
 			})

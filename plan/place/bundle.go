@@ -10,8 +10,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// Pods that have to be on one node with others are gathered: beside pods that run, in a bundle for a new node, or behind
-// a pod that is about to be bought a place.
+// Pods that have to share a node with others are gathered: beside running pods, in a bundle for a new node, or with a
+// pod that is still to be bought for.
 
 // placeBundle places a pod group with pod affinity over hostnames.
 func placeBundle(d *Distribution, it *PodGroup) {
@@ -31,7 +31,7 @@ func placeBundle(d *Distribution, it *PodGroup) {
 		}
 	}
 	for len(it.Pods) > 0 && followOthers(d, rule.Group, r) {
-		// One pod after another is found that some of them can follow.
+		// Each round bundles one more pod with the pods that can follow it.
 	}
 	if len(it.Pods) > 0 && it.Rules.First() {
 		beginTogether(d, rule.Group, r)
@@ -41,7 +41,7 @@ func placeBundle(d *Distribution, it *PodGroup) {
 	}
 }
 
-// permitted says how many of the pod group's pods, n at most, may go to a domain choice one after another.
+// permitted returns how many of the pod group's pods, n at most, may go to a domain choice one after another.
 func (r *realm) permitted(c *domainChoice, n int) int {
 	count := 0
 	for count < n && r.best([]*domainChoice{c}) != nil {
@@ -59,13 +59,13 @@ func (r *realm) putOn(d *Distribution, s *ExistingNode, c *domainChoice) {
 	}
 }
 
-// joins says whether some of the demand chunk's pods are of the group.
+// joins reports whether some of the demand chunk's pods belong to the group.
 func (l *DemandChunk) joins(g *rules.Group) bool {
 	return slices.ContainsFunc(l.Content, func(p part) bool { return len(p.Pods) > 0 && slices.Contains(p.as.Rules.Joins, g) })
 }
 
-// joinBundle adds as many of a pod group's pods to a bundle as one node can take and the bundle's domains allow, and says
-// whether there are any. The bundle settles for the best of the domains that are still open to it.
+// joinBundle adds to a bundle as many of a pod group's pods as one node can take and the bundle's domains allow, and
+// reports whether it added any. The bundle settles on the best of the domains that are still open to it.
 func joinBundle(d *Distribution, l *DemandChunk, r *realm) bool {
 	it := r.it
 	c := r.best(l.within(r.choices))
@@ -104,7 +104,7 @@ func joinBundle(d *Distribution, l *DemandChunk, r *realm) bool {
 	return true
 }
 
-// within are those of some domain choices that agree with the domains that are chosen for the demand chunk, and in which
+// within returns those of some domain choices that agree with the domains chosen for the demand chunk, and in which
 // something can be bought.
 func (l *DemandChunk) within(choices []*domainChoice) []*domainChoice {
 	return slices.DeleteFunc(slices.Clone(choices), func(c *domainChoice) bool {
@@ -117,7 +117,7 @@ func (l *DemandChunk) within(choices []*domainChoice) []*domainChoice {
 	})
 }
 
-// settle chooses domains for a demand chunk, as far as none are chosen yet, and counts its pods there.
+// settle chooses domains for a demand chunk where none are chosen yet, and counts its pods there.
 func (l *DemandChunk) settle(at map[string]string) {
 	settled := l.at
 	l.at = maps.Clone(at)
@@ -132,13 +132,13 @@ func (l *DemandChunk) settle(at map[string]string) {
 	}
 }
 
-// tolerates says whether the rules of the pods in the bundle let others of the pod group's kind in.
+// tolerates reports whether the rules of the pods in the bundle admit pods of the pod group.
 func (l *DemandChunk) tolerates(it *PodGroup) bool {
 	repels := func(g *rules.Group) bool { return g.Host >= 0 && slices.Contains(it.Rules.Joins, g) }
 	return !slices.ContainsFunc(l.Content, func(p part) bool { return slices.ContainsFunc(p.it.Required.Apart, repels) })
 }
 
-// both are the variants that meet one of each.
+// both returns the variants that meet one of a and one of b.
 func both(m *market.Market, a, b []market.Variant) []market.Variant {
 	var result []market.Variant
 	for i := range a {
@@ -151,8 +151,8 @@ func both(m *market.Market, a, b []market.Variant) []market.Variant {
 	return result
 }
 
-// followOthers makes a bundle of one pod of the group that is still to be bought a place, and of those of the pod group
-// that can be on its node. It says whether that helped.
+// followOthers bundles one pod of the group that is still to be bought for with the pods of the pod group that can
+// share its node. It reports whether it made a bundle.
 func followOthers(d *Distribution, g *rules.Group, r *realm) bool {
 	for _, l := range d.Chunks {
 		if l.bundle || !l.joins(g) {
@@ -170,8 +170,8 @@ func followOthers(d *Distribution, g *rules.Group, r *realm) bool {
 	return false
 }
 
-// beginTogether starts a group on one node: of all pod groups that have to be together, as many pods as one node can
-// take.
+// beginTogether starts a group on one node: it puts there as many pods of all pod groups that have to be together as
+// one node can take.
 func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	it := r.it
 	c := r.best(r.choices)
@@ -215,7 +215,7 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	}
 }
 
-// holds is how many pods of a family an existing node has room for.
+// holds returns how many pods of a family an existing node has room for.
 func holds(s *ExistingNode, family []*realm) int {
 	free, n := slices.Clone(s.Free), 0
 	for _, r := range family {

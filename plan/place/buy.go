@@ -6,8 +6,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 )
 
-// BuyAll finds machines for what is left of pod groups, from pools of one weight after those of another. planned nodes are
-// those that are already bought: they are filled first, and they are part of the result.
+// BuyAll buys machines for what is left of pod groups, from the pools of one weight after the other. planned are the
+// nodes that are already bought: they are filled first, and are part of the result.
 func BuyAll(d *Distribution, planned []*PlannedNode, podGroups []*PodGroup) []*PlannedNode {
 	for again := true; again; again = chunkAgain(d, podGroups) {
 		for i, s := range d.Market.Sellers {
@@ -19,16 +19,16 @@ func BuyAll(d *Distribution, planned []*PlannedNode, podGroups []*PodGroup) []*P
 	return planned
 }
 
-// Capacity types, as places in market.CapacityTypes.
+// Capacity types, as indexes of market.CapacityTypes.
 const (
 	reserved = iota
 	Spot
 	onDemand
 )
 
-// buyFrom buys from pools of one weight. Reserved machines go first, since they are paid for, and before all to pods that
-// can have no others. Then comes what can only be had on demand, so that other pods may fill what it leaves. Pods that may
-// use spot and on-demand take what is cheaper.
+// buyFrom buys from the pools of one weight. Reserved machines are first, because they are paid for, and go first to
+// pods that can have no others. Next come pods that can only run on demand, so that other pods may fill the room they
+// leave. Pods that may use spot and on-demand take what is cheaper.
 func buyFrom(m *market.Market, weight int32, planned []*PlannedNode, chunks []*DemandChunk) []*PlannedNode {
 	var sold [len(market.CapacityTypes)]market.Bitset
 	for c := range sold {
@@ -55,11 +55,11 @@ func buyFrom(m *market.Market, weight int32, planned []*PlannedNode, chunks []*D
 	return planned
 }
 
-// round is a turn at which some machines are offered to all pods but those that may use certain others.
+// round offers some machines to all pods except those that may use any of certain others (shunning).
 type round struct{ offered, shunning market.Bitset }
 
-// exhaust buys for demand chunks until nothing is left of them or nothing more can be had. What the pods' rules keep off
-// the machines that were bought for them gets others when it is bought for again.
+// exhaust buys for demand chunks until nothing is left of them or nothing more can be bought. Pods that their rules
+// keep off the machines bought for them get others in the next iteration.
 func exhaust(m *market.Market, offered market.Bitset, planned []*PlannedNode, chunks []*DemandChunk) []*PlannedNode {
 	for {
 		demands := DemandsOf(m, chunks, offered)
@@ -73,8 +73,8 @@ func exhaust(m *market.Market, offered market.Bitset, planned []*PlannedNode, ch
 	}
 }
 
-// components are the demand chunks whose turn it is and that are not bought for yet, in groups that share no machine, so
-// that each can be priced by itself.
+// components returns the demand chunks of this round that are not bought for yet, in groups that share no machine, so
+// that each group can be priced separately.
 func (r round) components(chunks []*DemandChunk) [][]*DemandChunk {
 	var groups [][]*DemandChunk
 	var reaches []market.Bitset
@@ -100,7 +100,7 @@ func (r round) components(chunks []*DemandChunk) [][]*DemandChunk {
 func topUp(m *market.Market, planned []*PlannedNode, demands []*Demand) {
 	for _, d := range demands {
 		for _, b := range planned {
-			if len(market.SellerOf(m, b.Machine).Minimums) == 0 { // what narrows the choice further could break minValues
+			if len(market.SellerOf(m, b.Machine).Minimums) == 0 { // narrowing the choice further could break minValues
 				b.Take(m, d)
 			}
 		}

@@ -10,10 +10,11 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// concentration is the part of a workload or of a batch that one node should not exceed: a third.
+// concentration is the divisor of the share of a workload or batch that one node should not exceed: a third.
 const concentration = 3
 
-// purchase buys machines for demands and puts their pods onto them. A machine that none of its pods may go to is not bought.
+// purchase buys machines for demands and puts their pods onto them. It does not buy a machine that none of its pods may
+// use.
 func purchase(m *market.Market, demands []*Demand, candidates []candidateType) []*PlannedNode {
 	sold := soldByZone(m, demands, candidates)
 	if len(sold) == 0 {
@@ -30,13 +31,13 @@ func purchase(m *market.Market, demands []*Demand, candidates []candidateType) [
 			continue
 		}
 		for i := range d.stock.All {
-			m.Affordable(i, m.Machines[i].Size) // notes that a limit is met
+			m.Affordable(i, m.Machines[i].Size) // records that a limit is met
 		}
 	}
 	return planned
 }
 
-// Strategies are the names of the ways to look for a lower price.
+// Strategies returns the names of the ways to look for a lower price.
 func Strategies() []string {
 	var names []string
 	for _, s := range solve.Strategies() {
@@ -45,7 +46,7 @@ func Strategies() []string {
 	return names
 }
 
-// problemOf says in numbers what is to be bought and what there is to buy.
+// problemOf translates what is to be bought, and what can be bought, into numbers.
 func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve.Problem {
 	p := &solve.Problem{Follows: m.Nominates, Without: solve.Strategy(m.Without), Batch: m.Batch, Machines: make([]solve.Machine, len(sold))}
 	addBudgets(m, p, sold)
@@ -78,7 +79,7 @@ func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve
 	return p
 }
 
-// addBudgets tells a problem what limits that are near and reservations leave.
+// addBudgets adds to a problem what is left of reservations, and of limits that the pods may reach.
 func addBudgets(m *market.Market, p *solve.Problem, sold []candidateType) {
 	budgets := map[any]int{}
 	for i, g := range sold {
@@ -102,12 +103,12 @@ func addBudgets(m *market.Market, p *solve.Problem, sold []candidateType) {
 	}
 }
 
-// demandFor is a demand in numbers. sets are those of machines that are known, since many demands may use the same.
+// demandFor translates a demand into numbers. sets caches sets of machines, because many demands may use the same.
 func demandFor(d *Demand, sold []candidateType, sets map[string]market.Bitset) solve.Demand {
 	result := solve.Demand{Request: d.Request, Pieces: d.Pieces(), Most: d.most}
 	switch {
 	case len(d.ports) > 0:
-		result.Most = 1 // whichever demand chunks its pieces are of
+		result.Most = 1 // whichever demand chunks its pieces belong to
 	case result.Most > 0 && len(d.lots) > 1:
 		for _, l := range d.lots {
 			result.Lots = append(result.Lots, l.Left())
@@ -132,8 +133,8 @@ func demandFor(d *Demand, sold []candidateType, sets map[string]market.Bitset) s
 	return result
 }
 
-// addKinds tells demands apart that cannot share every machine for reasons that no number tells: host ports, and labels that
-// a pool leaves open.
+// addKinds distinguishes demands that cannot share every machine for reasons that numbers do not express: host ports,
+// and labels that a pool leaves open.
 func addKinds(m *market.Market, p *solve.Problem, demands []*Demand, sold []candidateType) {
 	kinds := map[string]int{}
 	for k, d := range demands {
@@ -167,7 +168,7 @@ func addKinds(m *market.Market, p *solve.Problem, demands []*Demand, sold []cand
 	}
 }
 
-// deliver makes a planned node of a load; nil if none of its pods may go there.
+// deliver turns a load into a planned node. It returns nil if none of its pods may go there.
 func deliver(m *market.Market, l *solve.Load, demands []*Demand, g *candidateType) *PlannedNode {
 	if m.Affordable(g.index, g.size) == 0 {
 		return nil

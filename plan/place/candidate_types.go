@@ -14,17 +14,17 @@ type candidateType struct {
 	index int
 	// zones are those in which it may be bought.
 	zones uint64
-	// room is what can be filled: less than the machine's where minValues demands smaller alternatives.
+	// room is the room that can be filled. It is less than the machine's where minValues requires smaller alternatives.
 	room  []int64
 	price float64
-	// size is what the pool's limits are charged: the largest capacity the launch may come to by minValues.
+	// size is charged to the pool's limits: the largest capacity that the launch may get under minValues.
 	size model.Resources
 	// users are the kinds of stock that have the machine.
 	users market.Bitset
 }
 
-// candidateTypesFor are the machines worth looking at: those that no other beats. One that is as large and as cheap, and
-// open to the same demands in the same zones, makes another superfluous.
+// candidateTypesFor returns the machines worth considering: those that no other beats. A machine is superfluous if
+// another is as large, as cheap, and open to the same demands in the same zones.
 func candidateTypesFor(m *market.Market, demands []*Demand) []candidateType {
 	reach := market.NewBitset(len(m.Machines))
 	var zones uint64
@@ -63,15 +63,15 @@ func candidateTypesFor(m *market.Market, demands []*Demand) []candidateType {
 	return front
 }
 
-// Of machines that differ in little but size, a few sizes are enough to plan with: the claim is for the smallest that
-// holds what was planned for it.
+// Where machines differ in little but size, a few sizes are enough to plan with: the claim will be for the smallest
+// that holds what was planned for it.
 const (
 	manyGoods = 48
 	sizeStep  = 1.18
 	sameShape = 0.03
 )
 
-// thinned leaves out candidate types that are nearly a kept one. Each demand that has a machine keeps one.
+// thinned leaves out candidate types that nearly equal one that is kept. Each demand that has a machine keeps one.
 func thinned(candidates []candidateType) []candidateType {
 	if len(candidates) <= manyGoods {
 		return candidates
@@ -91,8 +91,8 @@ func thinned(candidates []candidateType) []candidateType {
 	return kept
 }
 
-// beats says that whatever fits another candidate type fits this one, which is not dearer in any zone, and that no limit makes
-// it matter from which of two pools of the same weight a machine comes.
+// beats reports whether everything that fits another candidate type fits this one, this one is not dearer in any zone,
+// and no limit makes it matter which of two pools of the same weight sells the machine.
 func (g *candidateType) beats(m *market.Market, other *candidateType) bool {
 	a, b := market.SellerOf(m, g.index), market.SellerOf(m, other.index)
 	if a != b && len(a.Budget)+len(a.Open)+len(b.Open) > 0 || m.Machines[g.index].Reservation != market.Unreserved || m.Tightens(m.Machines[g.index].Pool, g.size, other.size) ||
@@ -107,8 +107,8 @@ func (g *candidateType) beats(m *market.Market, other *candidateType) bool {
 	return true
 }
 
-// soldByZone are the candidate types as they are sold to some demands: in all of their zones, or in one where demands are bound
-// to zones.
+// soldByZone returns the candidate types as they are sold to some demands: one entry for all zones, or one per zone
+// where demands are bound to zones.
 func soldByZone(m *market.Market, demands []*Demand, candidates []candidateType) []candidateType {
 	if !slices.ContainsFunc(demands, func(d *Demand) bool {
 		return slices.ContainsFunc(d.variants, func(v market.Variant) bool { return m.AllZones&^v.Zones != 0 })

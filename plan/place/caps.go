@@ -8,15 +8,16 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// Rules over hostnames bound how many pods of a group one node takes: one where they are to be apart, MaxSkew where they
-// are to be spread. For the program that finds the cheapest machines such a bound is one more resource of every machine,
-// of which each of the pods takes one.
+// Rules over hostnames limit how many pods of a group one node takes: one if they are to be apart, MaxSkew if they are
+// to be spread. In the program that finds the cheapest machines, such a bound is one more resource of every machine,
+// and each of the pods takes one unit of it.
 
-// maxCaps is how many groups become resources. The largest are worth it; of the others, each pod group is bounded by
-// itself.
+// maxCaps is the number of groups that become resources. Only the largest are worth it; for the others, each pod group
+// is bounded separately.
 const maxCaps = 6
 
-// hostCapsOf chooses the bounds that become resources: those that concern the most pods of several pod groups.
+// hostCapsOf returns the bounds that become resources: those that several pod groups share, and that concern the most
+// pods.
 func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
 	pods, users := map[rules.HostCap]int{}, map[rules.HostCap]int{}
 	var caps []rules.HostCap
@@ -32,21 +33,22 @@ func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
 	return caps[:min(len(caps), maxCaps)]
 }
 
-// A bound that asks for few nodes hardly matters where others ask for many. Without it more demand chunks are alike, which
-// is worth it where there are many of them.
+// A bound that requires few nodes hardly matters where other bounds require many. Without it more demand chunks are
+// alike, which pays where there are many.
 const (
-	// looseness is how many times more nodes than a bound asks for there have to be in any case for it not to matter.
+	// looseness is how many times more nodes than a bound requires must be needed in any case for the bound not to
+	// matter.
 	looseness = 4
-	// manyChunks is from how many demand chunks on such bounds are left out.
+	// manyChunks is the number of demand chunks from which on such bounds are left out.
 	manyChunks = 100
 )
 
-// bounds are how many pieces of some demand chunks one machine takes for reasons other than room, without what the nodes
-// that the widest of these bounds asks for meet anyway.
+// bounds are how many pieces of some demand chunks one machine takes for reasons other than room. Bounds that are met
+// anyway, by the nodes that the widest of them requires, are left out.
 type bounds struct {
 	*market.Dimensions
-	// widest is how many nodes the widest bound asks for, zero with few demand chunks; pods is how many pods each bound that counts
-	// as a resource concerns.
+	// widest is the number of nodes that the widest bound requires, or zero if there are few demand chunks. pods is the
+	// number of pods that each bound which is a resource concerns.
 	widest int
 	pods   []int
 }
@@ -73,10 +75,11 @@ func boundsOf(dims *market.Dimensions, chunks []*DemandChunk) bounds {
 	return all
 }
 
-// met says that many times more nodes than this are bought in any case.
+// met reports whether many times more nodes than this are bought in any case.
 func (b *bounds) met(nodes int) bool { return nodes*looseness <= b.widest }
 
-// of is what a piece of a demand chunk takes, and how many of them one machine takes, without the bounds that are met.
+// of returns what a piece of a demand chunk takes, and how many pieces one machine takes, without the bounds that are
+// met.
 func (b *bounds) of(l *DemandChunk) (request []int64, most int) {
 	if most = l.most(); most > 0 && b.met(l.Left()/most) {
 		most = 0

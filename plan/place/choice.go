@@ -10,9 +10,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// withChoice gives every candidate type of a pool with minValues only the room that enough others of the pool have too,
-// which have to be open to all the same pod groups. Candidate types without enough company are left out, unless the
-// policy is best effort.
+// withChoice reduces the room of every candidate type of a pool with minValues to what enough others of the pool have
+// too; these others have to be open to all the same pod groups. Candidate types without enough others are left out,
+// unless the policy is best effort.
 func withChoice(m *market.Market, candidates []candidateType) []candidateType {
 	var kept []candidateType
 	for _, g := range candidates {
@@ -36,9 +36,9 @@ func withChoice(m *market.Market, candidates []candidateType) []candidateType {
 	return kept
 }
 
-// sharing is a candidate type with the room that it shares with those of its company that it needs for its pool's minimums,
-// and the largest capacity of them: those that take the least room from it, and of equal ones the cheapest. It says whether
-// they are enough.
+// sharing returns a candidate type with the room that it shares with the others that it needs for its pool's minimums,
+// and with the largest capacity among them. It picks the others that cost it the least room, and the cheapest of equal
+// ones. It also reports whether they are enough.
 func sharing(m *market.Market, g candidateType, company []candidateType) (shared candidateType, enough bool) {
 	loss := func(other candidateType) float64 {
 		worst := 0.0
@@ -47,7 +47,7 @@ func sharing(m *market.Market, g candidateType, company []candidateType) (shared
 				worst = max(worst, 1-float64(other.room[d])/float64(g.room[d]))
 			}
 		}
-		// A company of large machines keeps the room, and makes the launch dear. Weigh both.
+		// Large machines keep the room, and make the launch dear. Weigh both.
 		return worst + 0.5*max(0, math.Log2(other.price/g.price))
 	}
 	slices.SortStableFunc(company, func(a, b candidateType) int { return cmp.Compare(loss(a), loss(b)) })
@@ -67,7 +67,7 @@ func sharing(m *market.Market, g candidateType, company []candidateType) (shared
 	return shared, tally.Met()
 }
 
-// leavesChoice says whether enough machines hold a content for its pool's minValues. What candidate types share is room;
+// leavesChoice reports whether enough machines hold a content for its pool's minValues. Candidate types share room, but
 // zones and alternatives of node affinity may still stand in the way.
 func leavesChoice(m *market.Market, index int, zones uint64, content []solve.Count, demands []*Demand) bool {
 	b := PlannedNode{Machine: index, Zones: zones, used: make([]int64, m.Dims.Count())}
@@ -79,13 +79,13 @@ func leavesChoice(m *market.Market, index int, zones uint64, content []solve.Cou
 	return b.LeavesChoice(m)
 }
 
-// LeavesChoice says whether as many machines hold the planned node's content as its pool's minValues demand.
+// LeavesChoice reports whether as many machines hold the planned node's content as its pool's minValues require.
 func (b *PlannedNode) LeavesChoice(m *market.Market) bool {
 	s := market.SellerOf(m, b.Machine)
 	return len(s.Minimums) == 0 || m.Policy == model.MinValuesBestEffort || market.Enough(m, s, Holders(m, s, b))
 }
 
-// oneVariant leaves a pod group a single alternative in each pool with minValues: the one with the most machines. The
+// oneVariant leaves a pod group one alternative in each pool with minValues: the one with the most machines. All
 // machines of a launch have to meet the same alternative.
 func oneVariant(m *market.Market, it *PodGroup) {
 	if len(it.Variants) < 2 {

@@ -14,26 +14,26 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// domainChoice is one choice of a domain for each label that a pod group's rules are about: the nodes there, and what can
-// be bought there.
+// domainChoice is one combination of domains, one for each label that a pod group's rules are about, with the nodes
+// there and what can be bought there.
 type domainChoice struct {
-	// at are the domains by label; a label that the nodes do not have is not there.
+	// at has the domains by label. A label that the nodes do not have is missing.
 	at map[string]string
-	// row are the existing nodes there that may let the pods in.
+	// row has the existing nodes there that may admit the pods.
 	row nodeRow
-	// next is the first existing node that may still have room, as long as the rules' floors are these.
+	// next is the first existing node that may still have room while the rules' floors are as in floors.
 	next     int
 	floors   int
 	variants []market.Variant
 	price    float64
 	// fresh are the pods that new nodes are bought for.
 	fresh []*model.Pod
-	// closed says that no more pods find room.
+	// closed says that there is room for no more pods.
 	closed bool
 }
 
-// advance makes next the first existing node that has room for another of the pod group's pods, and says whether there is
-// one. When all hosts have one more of pods that are spread over them, it begins again.
+// advance moves next to the first existing node that has room for another of the pod group's pods, and reports whether
+// there is one. It starts again at the first node when every host has one more of the pods that are spread over hosts.
 func (c *domainChoice) advance(it *PodGroup) bool {
 	for {
 		for ; c.next < len(c.row); c.next++ {
@@ -50,10 +50,10 @@ func (c *domainChoice) advance(it *PodGroup) bool {
 	}
 }
 
-// maxDomainChoices bounds the choices in which something can be bought that are looked at.
+// maxDomainChoices limits the number of choices considered in which something can be bought.
 const maxDomainChoices = 4096
 
-// domainChoices are the choices a pod group has now.
+// domainChoices returns the choices that a pod group has now.
 func (d *Distribution) domainChoices(it *PodGroup) []*domainChoice {
 	keys := it.keys()
 	if it.choices == nil || slices.ContainsFunc(keys, d.Market.OpenAnywhere) {
@@ -70,13 +70,13 @@ func (d *Distribution) domainChoices(it *PodGroup) []*domainChoice {
 	return choices
 }
 
-// choiceList is choices of domains, of which each is there once.
+// choiceList is a list of choices of domains without duplicates.
 type choiceList struct {
 	all    []domainChoice
 	places map[string]int
 }
 
-// in is the choice of some domains, and a new one if it is not there yet.
+// in returns the choice of some domains, and adds it if it is missing.
 func (l *choiceList) in(at map[string]string) *domainChoice {
 	id := string(model.AppendMap(nil, at))
 	i, known := l.places[id]
@@ -88,9 +88,9 @@ func (l *choiceList) in(at map[string]string) *domainChoice {
 	return &l.all[i]
 }
 
-// findChoices finds the choices of domains that a pod group has, whatever came of them.
+// findChoices finds all choices of domains that a pod group has, including those that were tried without success.
 func (d *Distribution) findChoices(it *PodGroup, keys []string) []domainChoice {
-	bound := map[string]bool{} // labels that a node has to have
+	bound := map[string]bool{} // labels that a node must have
 	for _, g := range amongOf(&it.Rules) {
 		if g.Host < 0 {
 			bound[g.Key] = true
@@ -109,8 +109,9 @@ func (d *Distribution) findChoices(it *PodGroup, keys []string) []domainChoice {
 	return found.all
 }
 
-// takersOf are the existing nodes that may let the pod group's pods in, were there room, by their domains: those that do, and
-// the claims whose machine is not known yet, which are asked with their room. Pod groups that ask the same share them.
+// takersOf returns the existing nodes that may admit the pod group's pods if there is room, by their domains: those
+// that do admit them, and the claims whose machine is not known yet, which Room checks later. Pod groups that ask the
+// same share the result.
 func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
 	id := fmt.Sprint(keys, bound) + it.kind()
 	if takers, known := d.takers[id]; known {
@@ -118,7 +119,7 @@ func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bo
 	}
 	existing := slices.DeleteFunc(slices.Clone(d.Existing), func(s *ExistingNode) bool { return s.options == nil && !s.admits(it) })
 	if !model.AsksDevice(it.Class) {
-		// Whoever can do without devices takes the nodes that have none first.
+		// Pods that need no device take nodes without devices first.
 		slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
 			return cmp.Compare(model.Flag(a.Node.Allocatable.HasDevice()), model.Flag(b.Node.Allocatable.HasDevice()))
 		})
@@ -134,7 +135,7 @@ func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bo
 	return found.all
 }
 
-// LettingIn are the existing nodes that may let the pod group's pods in, were there room, whatever their domains.
+// LettingIn returns the existing nodes that may admit the pod group's pods if there is room, whatever their domains.
 func (d *Distribution) LettingIn(it *PodGroup) nodeRow {
 	if it.takers == nil {
 		it.takers = nodeRow{}
@@ -145,7 +146,8 @@ func (d *Distribution) LettingIn(it *PodGroup) nodeRow {
 	return it.takers
 }
 
-// amongOf are the groups whose label a node has to have: pods are to be spread over its domains, or near others in one.
+// amongOf returns the groups whose label a node must have, because pods are to be spread over its domains, or near
+// others in one.
 func amongOf(r *rules.Rules) []*rules.Group {
 	var groups []*rules.Group
 	for i := range r.Spread {
@@ -157,7 +159,8 @@ func amongOf(r *rules.Rules) []*rules.Group {
 	return groups
 }
 
-// domainsAt are the domains an existing node is in, by keys; nil if it has to be in one and is not, or not for sure.
+// domainsAt returns the domains of an existing node by key. It returns nil if the node is not, or not certainly, in a
+// domain that it must be in.
 func (d *Distribution) domainsAt(s *ExistingNode, keys []string, bound map[string]bool) map[string]string {
 	at := make(map[string]string, len(keys))
 	for _, key := range keys {
@@ -171,7 +174,7 @@ func (d *Distribution) domainsAt(s *ExistingNode, keys []string, bound map[strin
 	return at
 }
 
-// buyable are the combinations of domains in which machines for a pod group can be bought.
+// buyable returns the combinations of domains in which machines for a pod group can be bought.
 func buyable(m *market.Market, it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
 	var choices []domainChoice
 	if len(it.Variants) > 0 {
@@ -201,7 +204,7 @@ func buyable(m *market.Market, it *PodGroup, keys []string, bound map[string]boo
 	return choices
 }
 
-// domainsOf are the values a label can have on machines for a pod group, ordered.
+// domainsOf returns the values that a label can have on machines for a pod group, sorted.
 func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 	key = model.NormalizedKey(key)
 	values := map[string]bool{}

@@ -14,18 +14,18 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// launchGroup is a number of planned nodes that are launched alike.
+// launchGroup is planned nodes that are launched alike.
 type launchGroup struct {
 	Seller *market.Seller
 	Zones  uint64
 	labels map[string]string
-	// Common are the machines that hold each of the planned nodes, Instead the on-demand machines that would do for spot: what
-	// is dearer than the cheapest of these is not launched.
+	// Common are the machines that hold each of the planned nodes. Instead are the on-demand machines that would do in
+	// place of spot; nothing dearer than the cheapest of them is launched.
 	Common, Instead market.Bitset
 	planned         []*PlannedNode
 }
 
-// Claims turns planned nodes into claims, alike ones next to each other.
+// Claims turns planned nodes into claims. Claims that are alike are adjacent.
 func Claims(m *market.Market, planned []*PlannedNode) []model.Claim {
 	var claims []model.Claim
 	for _, s := range m.Sellers {
@@ -37,7 +37,7 @@ func Claims(m *market.Market, planned []*PlannedNode) []model.Claim {
 	return claims
 }
 
-// Groups gives every planned node its cheapest machine and brings those together that can be launched alike.
+// Groups gives every planned node its cheapest machine, and groups the nodes that can be launched alike.
 func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launchGroup {
 	holders, instead := alternatives(m, s, planned)
 	if len(s.Minimums) == 0 {
@@ -52,7 +52,7 @@ func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launc
 		zones := b.Zones & zonesOf(m, holders[i].All)
 		key := fmt.Sprint(b.Machine, zones, labels)
 		if len(s.Minimums) > 0 {
-			// Only claims with the very same choice can be sure to keep enough of it together.
+			// Only claims with the same choice are certain to keep enough of it together.
 			key += holders[i].Key()
 		}
 		g := byKey[key]
@@ -68,12 +68,12 @@ func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launc
 	return groups
 }
 
-// alternatives finds, for each planned node, the machines that hold it, and for each on spot the on-demand machines that
-// would do instead. A planned node gets the cheapest of the latter where that is cheaper than the spot machine it has; where
-// minValues binds, what was chosen for it stays.
+// alternatives finds the machines that hold each planned node and, for each on spot, the on-demand machines that would
+// do instead. A planned node on spot gets the cheapest of the latter if that is cheaper than its spot machine, unless
+// its pool has minValues.
 //
-// What a pool's limits leave is shared out evenly: machines that are larger than the one that was paid for by more than a
-// planned node's share are left out, so that no limit is exceeded whichever machines the launches come to.
+// What a pool's limits leave is shared evenly: machines that exceed the one that was paid for by more than a planned
+// node's share are left out, so that the launches exceed no limit, whichever machines they get.
 func alternatives(m *market.Market, s *market.Seller, planned []*PlannedNode) (holders, instead []market.Bitset) {
 	holders, instead = make([]market.Bitset, len(planned)), make([]market.Bitset, len(planned))
 	none, share := make([]int64, len(s.Budget)), make([]int64, len(s.Budget))
@@ -99,8 +99,8 @@ func alternatives(m *market.Market, s *market.Seller, planned []*PlannedNode) (h
 	return holders, instead
 }
 
-// modest leaves of a planned node's holders those that use up no more of the pool's limits than was paid for and a share of
-// what is left.
+// modest keeps those of a planned node's holders that use no more of the pool's limits than what was paid for plus a
+// share of what is left.
 func modest(m *market.Market, s *market.Seller, b *PlannedNode, set market.Bitset, share []int64) market.Bitset {
 	for h := range set.All {
 		for a := range s.Budget {
@@ -112,8 +112,8 @@ func modest(m *market.Market, s *market.Seller, b *PlannedNode, set market.Bitse
 	return set
 }
 
-// labelsOf are the custom labels of a planned node's node that stand in no template: the pool's own, and what its pods
-// settled.
+// labelsOf returns the custom labels of a planned node that are in no template: those the pool requires, and those its
+// pods settled.
 func labelsOf(s *market.Seller, b *PlannedNode) map[string]string {
 	labels, _ := s.Settle(b.custom)
 	if len(labels) == 0 {
@@ -123,7 +123,8 @@ func labelsOf(s *market.Seller, b *PlannedNode) map[string]string {
 	return labels
 }
 
-// Holders are the machines of the planned node's pool, capacity type and reservation that hold its content in its zones.
+// Holders returns the machines of the planned node's pool, capacity type and reservation that hold its content in its
+// zones.
 func Holders(m *market.Market, s *market.Seller, b *PlannedNode) market.Bitset {
 	own := &m.Machines[b.Machine]
 	set := holdingAs(m, s, b, own.Capacity, own.Reservation)
@@ -131,7 +132,7 @@ func Holders(m *market.Market, s *market.Seller, b *PlannedNode) market.Bitset {
 	return set
 }
 
-// holdingAs are the machines of a pool with one capacity type and reservation that hold a planned node's content.
+// holdingAs returns the machines of a pool, with one capacity type and reservation, that hold a planned node's content.
 func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, capacity, reservation int) market.Bitset {
 	set := market.NewBitset(len(m.Machines))
 	for i := s.First; i < s.Last; i++ {
@@ -156,7 +157,8 @@ func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, capacity, res
 	return set
 }
 
-// cheapest is the machine with the lowest price in some zones; among equal ones the first in the market.
+// cheapest returns the machine with the lowest price in some zones, the first in the market among equal ones, or
+// otherwise if there is none.
 func cheapest(m *market.Market, set market.Bitset, zones uint64, otherwise int) int {
 	best, price := otherwise, math.Inf(1)
 	for i := range set.All {
@@ -167,7 +169,7 @@ func cheapest(m *market.Market, set market.Bitset, zones uint64, otherwise int) 
 	return best
 }
 
-// zonesOf are the zones in which some machines can be had now.
+// zonesOf returns the zones in which some machines can be bought now.
 func zonesOf(m *market.Market, machines iter.Seq[int]) uint64 {
 	var zones uint64
 	for i := range machines {
@@ -176,7 +178,7 @@ func zonesOf(m *market.Market, machines iter.Seq[int]) uint64 {
 	return zones
 }
 
-// ClaimsOf makes a claim of each planned node of a group.
+// ClaimsOf makes one claim for each planned node of a group.
 func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	most := market.CheapestPrice(m, g.Instead, g.Zones)
 	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, most))
@@ -222,7 +224,8 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	return claims
 }
 
-// Ranked are the machines that hold all planned nodes of a group and are not dearer than a ceiling, the cheapest first.
+// Ranked returns the machines that hold all planned nodes of a group and cost no more than a ceiling, the cheapest
+// first. If there are none, it returns the machine of the first planned node.
 func Ranked(m *market.Market, g *launchGroup, ceiling float64) []int {
 	var ranked []int
 	for i := range g.Common.All {
@@ -237,7 +240,7 @@ func Ranked(m *market.Market, g *launchGroup, ceiling float64) []int {
 	return ranked
 }
 
-// SetOf is the set of some machines.
+// SetOf returns the set of some machines.
 func SetOf(members []int, size int) market.Bitset {
 	set := market.NewBitset(size)
 	for _, i := range members {

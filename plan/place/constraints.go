@@ -12,12 +12,12 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// A claim says what its pods ask of the machine, beside what the pool asks: people and tools read it, and a launch that is
-// tried again holds to it. Nothing is lost by that. Every machine that a claim lists meets what its pods ask, so that their
-// conditions leave all of them.
+// A claim carries the requirements of its pods beside those of its pool: people and tools read them, and a retried
+// launch keeps to them. This excludes no machine, because every machine that a claim lists meets what its pods ask.
 
-// constrained are a claim's requirements with what its pods ask for in any case. The requirements are in the order of
-// narrowed; those on labels that it has settled stay as they are.
+// constrained adds to a claim's requirements what its pods ask for in every alternative. The requirements are as
+// model.Narrowed returns them: the first settled of them are on labels that the claim has settled, and stay as they
+// are.
 func constrained(m *market.Market, requirements []karpv1.NodeSelectorRequirementWithMinValues, b *PlannedNode, settled int) []karpv1.NodeSelectorRequirementWithMinValues {
 	byKey := map[string]model.Term{}
 	for pod := range b.pods {
@@ -49,8 +49,8 @@ func constrained(m *market.Market, requirements []karpv1.NodeSelectorRequirement
 	return result
 }
 
-// asksOf are the conditions on labels of machines that hold in all alternatives of a class, ordered by label. What a claim
-// says of every node in its own way is left out.
+// asksOf returns the conditions on labels of machines that hold in all alternatives of a class, sorted by label. It
+// leaves out what every claim states in its own way.
 func asksOf(m *market.Market, class *model.Class) model.Term {
 	return m.Asks.Of(class, func() model.Term {
 		terms := model.TermsOf(class)
@@ -69,7 +69,7 @@ func asksOf(m *market.Market, class *model.Class) model.Term {
 	})
 }
 
-// and is the term with one more condition on the label that all of it is about. Lists of values become one.
+// and returns the term with one more condition on the label that all of it is about. Lists of values are merged.
 func and(t model.Term, c model.Condition) model.Term {
 	for i := range t {
 		values := t[i].Values

@@ -8,21 +8,21 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Demand is demand chunks that are alike to the market: they take the same room and accept the same machines. A buyer
-// knows nothing finer; which pods go where is decided when the machines are bought.
+// Demand is demand chunks that are alike to the market: they take the same room and accept the same machines. The buyer
+// sees nothing finer; which pods go where is decided when the machines are bought.
 type Demand struct {
 	Request  []int64
 	ports    []model.HostPort
 	variants []market.Variant
-	// stock are the machines that it may be bought now.
+	// stock are the machines that may be bought for it now.
 	stock market.Bitset
-	// most is how many of its pieces one machine takes for reasons other than room; zero if room alone counts.
+	// most is the number of its pieces that one machine takes for reasons other than room; zero if only room counts.
 	most int
 	lots []*DemandChunk
 }
 
-// DemandsOf brings alike demand chunks together that are to be bought for from what is offered. The order is that of the
-// first demand chunk of each.
+// DemandsOf groups demand chunks that are alike into demands for what is offered, in the order of each demand's first
+// chunk. It skips chunks that are bought for.
 func DemandsOf(m *market.Market, chunks []*DemandChunk, offered market.Bitset) []*Demand {
 	bounds := boundsOf(m.Dims, chunks)
 	byKey := map[string]*Demand{}
@@ -34,7 +34,7 @@ func DemandsOf(m *market.Market, chunks []*DemandChunk, offered market.Bitset) [
 		request, most := bounds.of(l)
 		key := l.key(request, most)
 		if l.bundle || len(l.ports) > 0 {
-			key += strconv.Itoa(len(demands)) // it is like no other
+			key += strconv.Itoa(len(demands)) // equals no other
 		}
 		d := byKey[key]
 		if d == nil {
@@ -47,7 +47,8 @@ func DemandsOf(m *market.Market, chunks []*DemandChunk, offered market.Bitset) [
 	return demands
 }
 
-// key is equal for demand chunks that are alike to the market when one piece takes this much, and one machine so many.
+// key is equal for demand chunks that are alike to the market, given what one piece takes and how many pieces one
+// machine takes.
 func (l *DemandChunk) key(request []int64, most int) string {
 	key := make([]byte, 0, 256)
 	for _, amount := range request {
@@ -67,7 +68,7 @@ func (l *DemandChunk) key(request []int64, most int) string {
 	return string(key)
 }
 
-// Pieces is how many pieces are left.
+// Pieces returns the number of pieces that are left.
 func (d *Demand) Pieces() int {
 	n := 0
 	for _, l := range d.lots {
@@ -76,7 +77,7 @@ func (d *Demand) Pieces() int {
 	return n
 }
 
-// workload is how many pieces the demand's largest workload has in the batch.
+// workload returns the number of pieces that the demand's largest workload has in the batch, or zero for a bundle.
 func (d *Demand) workload() int {
 	most := 0
 	for _, l := range d.lots {

@@ -5,30 +5,30 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// DemandChunk is a number of a pod group's pods that are to be bought a place, for one choice of domains. Pods that have
-// to be on one node are one demand chunk, a bundle, and one piece of it.
+// DemandChunk is pods of one pod group to buy a place for, for one choice of domains. Pods that have to be on one node
+// are one demand chunk, a bundle, and one piece of it.
 type DemandChunk struct {
 	// Request is what one piece takes.
 	Request  []int64
 	ports    []model.HostPort
 	variants []market.Variant
 	Allowed  market.Bitset
-	// Content is what the demand chunk is made of; a demand chunk of single pods has one part.
+	// Content is the parts of the demand chunk. A demand chunk of single pods has one part.
 	Content []part
 	// bundle says that all of it goes onto one node.
 	bundle bool
-	// at are the domains that were chosen, by label.
+	// at has the chosen domains by label.
 	at map[string]string
 }
 
-// part is pods of one pod group, as they were when the demand chunk was made.
+// part is pods of one pod group, with the group's shape when the demand chunk was made.
 type part struct {
 	it   *PodGroup
 	as   *shape
 	Pods []*model.Pod
 }
 
-// Left is how many pieces have no place.
+// Left returns the number of pieces that have no place.
 func (l *DemandChunk) Left() int {
 	if l.bundle {
 		return min(1, len(l.Content[0].Pods))
@@ -36,7 +36,7 @@ func (l *DemandChunk) Left() int {
 	return len(l.Content[0].Pods)
 }
 
-// most is how many pieces one machine takes for reasons other than room; zero if room alone counts.
+// most returns the number of pieces that one machine takes for reasons other than room; zero if only room counts.
 func (l *DemandChunk) most() int {
 	if l.bundle {
 		return 0
@@ -44,10 +44,10 @@ func (l *DemandChunk) most() int {
 	return l.Content[0].as.most
 }
 
-// ZonesOfChunk are those in which the demand chunk may be.
+// ZonesOfChunk returns the zones that the demand chunk may use.
 func (l *DemandChunk) ZonesOfChunk() uint64 { return ZonesOfVariants(l.variants) }
 
-// allows says how many of n pieces may join a planned node for reasons other than room.
+// allows returns how many of n pieces may join a planned node for reasons other than room.
 func (l *DemandChunk) allows(b *PlannedNode, n int) int {
 	if !l.bundle {
 		p := &l.Content[0]
@@ -65,7 +65,7 @@ func (l *DemandChunk) allows(b *PlannedNode, n int) int {
 	return min(n, 1)
 }
 
-// draw takes n pieces for a planned node.
+// draw takes n pieces for a planned node, and returns their pods.
 func (l *DemandChunk) draw(b *PlannedNode, n int) []*model.Pod {
 	var taken []*model.Pod
 	for i := range l.Content {

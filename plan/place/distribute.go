@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// Place finds a place for a pod group's pods, giving up one preference after another where there is none.
+// Place finds places for a pod group's pods. Where there are none, it gives up one preference after another.
 func (d *Distribution) Place(it *PodGroup) {
 	if it.Turn == 0 {
 		d.turns++
@@ -38,8 +38,9 @@ func (d *Distribution) giveBack(l *DemandChunk) {
 	}
 }
 
-// InOrder are pod groups as they are placed: those that say where others have to be come after these, and those that ask
-// for devices first, so that nobody who can do without takes their place.
+// InOrder returns pod groups in the order in which they are placed. Pods that lacked a node in an earlier pass come
+// first. Pods that ask for devices follow, so that no pod that can do without takes their place. Pods that have to be
+// near pods of another group come last, after the groups they follow.
 func InOrder(podGroups []*PodGroup, virtual bool) []*PodGroup {
 	var order []*PodGroup
 	for _, it := range podGroups {
@@ -72,8 +73,8 @@ func InOrder(podGroups []*PodGroup, virtual bool) []*PodGroup {
 	return order
 }
 
-// choice is small for pods that close domains to others, or are kept out of them, and have few to choose from. They go
-// first.
+// choice orders pod groups whose rules keep pods apart across domains: it is small for those with few zones to choose
+// from, which go first.
 func (it *PodGroup) choice() int {
 	if !slices.ContainsFunc(it.Rules.Apart, func(g *rules.Group) bool { return g.Host < 0 }) {
 		return math.MaxInt
@@ -81,7 +82,7 @@ func (it *PodGroup) choice() int {
 	return bits.OnesCount64(ZonesOfVariants(it.Variants))
 }
 
-// inTrain orders followers so that those who are followed come first, as far as they do not follow each other.
+// inTrain orders pod groups so that each comes after those it follows, unless they follow each other.
 func inTrain(podGroups []*PodGroup) {
 	for ; len(podGroups) > 0; podGroups = podGroups[1:] {
 		leads := func(it *PodGroup) bool {

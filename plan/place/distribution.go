@@ -12,32 +12,32 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// Distribution places pod groups: on nodes that exist or are on their way, and what finds no room there in demand chunks
-// that are to be bought. It decides about domains here, pod by pod in the order of the pod groups; what is bought later
-// fills them.
+// Distribution places pod groups on nodes that exist or are on their way, and puts pods that find no room there into
+// demand chunks that are to be bought. It chooses domains pod by pod, in the order of the pod groups; what is bought
+// later fills them.
 type Distribution struct {
 	Market    *market.Market
 	Topology  *rules.Topology
 	PodGroups []*PodGroup
 	Existing  []*ExistingNode
 	byKey     map[string]*ExistingNode
-	// waiting are the pods that need a place, and home is the pod group of each.
+	// waiting are the pods that need a place, and Home is the pod group of each.
 	waiting []*model.Pod
 	Home    map[*model.Pod]*PodGroup
 	// open are the existing nodes whose machine is not known yet.
 	open []*ExistingNode
-	// takers are those that pod groups of one kind may use, by domains.
+	// takers are the existing nodes that pod groups of one kind may use, by domains.
 	takers map[string][]domainChoice
 	// turns counts the pod groups that were placed.
 	turns      int
 	Placements []model.Placement
 	Chunks     []*DemandChunk
-	// BuysNothing says that only nodes that are there may be used; a preference is then given up only if nothing that can
-	// be bought would meet it.
+	// BuysNothing says that only existing nodes may be used. A preference is then given up only if nothing that can be
+	// bought would meet it.
 	BuysNothing bool
 }
 
-// NewDistribution prepares a distribution of pods over existing nodes and what can be bought. waiting are those of them that
+// NewDistribution prepares a distribution of pods over existing nodes and what can be bought. waiting are the pods that
 // need a place now.
 func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority bool) *Distribution {
 	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
@@ -84,7 +84,7 @@ func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
 	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
 }
 
-// kind tells apart pod groups that ask different labels of a node or tolerate different taints.
+// kind distinguishes pod groups that ask for different labels of a node, or tolerate different taints.
 func (it *PodGroup) kind() string {
 	var key strings.Builder
 	key.WriteString(rules.SelectionKey(it.Class))
@@ -98,7 +98,7 @@ func (it *PodGroup) kind() string {
 	return key.String()
 }
 
-// domainOf is the domain an existing node is in, as far as it is known.
+// domainOf returns the domain of an existing node, as far as it is known.
 func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 	value, has := rules.Domain(s.Node, key)
 	if !has && s.options != nil {

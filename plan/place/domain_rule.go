@@ -9,16 +9,17 @@ import (
 // domainRule is one of a pod group's rules about the domain of its next pod.
 type domainRule struct {
 	*rules.Group
-	// spread is the rule if it is one of spread, and domains are those among which it spreads. The emptiest has least pods.
+	// spread is the rule if it is a spread rule, and domains are the domains over which it spreads. The emptiest of
+	// them has least pods.
 	spread  *rules.SpreadRule
 	domains []string
 	least   int
-	// near says that it is one of pod affinity, first that the next pod may be the first.
+	// near says that it is a pod affinity rule, first that the next pod may be the first.
 	near, first bool
 }
 
-// domainRulesOf are a pod group's rules but for those of spread over hostnames, among these domains for each of spread.
-// They have to be updated before a pod is placed.
+// domainRulesOf returns a pod group's rules except spread over hostnames. domains returns the domains of a spread rule.
+// The rules have to be updated before a pod is placed.
 func domainRulesOf(r *rules.Rules, domains func(*rules.SpreadRule) []string) []domainRule {
 	var all []domainRule
 	for _, g := range r.Apart {
@@ -35,7 +36,7 @@ func domainRulesOf(r *rules.Rules, domains func(*rules.SpreadRule) []string) []d
 	return all
 }
 
-// updateRules takes what is counted now into some of a pod group's rules.
+// updateRules updates a pod group's rules to the current counts.
 func updateRules(all []domainRule, r *rules.Rules) {
 	first := r.First()
 	for i := range all {
@@ -46,7 +47,7 @@ func updateRules(all []domainRule, r *rules.Rules) {
 	}
 }
 
-// permits says whether the rule lets the next pod into a domain, or onto nodes that are in none.
+// permits reports whether the rule lets the next pod into a domain, or, without is, onto nodes that are in none.
 func (r *domainRule) permits(domain string, is bool) bool {
 	switch {
 	case r.spread != nil:
@@ -57,13 +58,13 @@ func (r *domainRule) permits(domain string, is bool) bool {
 	return !is || r.Counts[domain] == 0
 }
 
-// lets says whether the rule permits a choice of domains for the next pod.
+// lets reports whether the rule permits a choice of domains for the next pod.
 func (r *domainRule) lets(c *domainChoice) bool {
 	domain, is := c.at[r.Key]
 	return r.permits(domain, is)
 }
 
-// name is the rule's, such as "pod affinity over topology.kubernetes.io/zone".
+// name returns the name of the rule, such as "pod affinity over topology.kubernetes.io/zone".
 func (r *domainRule) name() string {
 	switch {
 	case r.spread != nil:
@@ -76,7 +77,7 @@ func (r *domainRule) name() string {
 	return "pod anti-affinity over " + r.Key
 }
 
-// alone says why nothing is left where the rule closes every domain; empty where there is nothing more to say.
+// alone says why nothing is left where this rule closes every domain; empty if there is nothing to add.
 func (r *domainRule) alone() string {
 	switch {
 	case r.spread != nil && len(r.domains) < r.spread.MinDomains:

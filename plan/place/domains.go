@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// realm is where a pod group can go by its rules about labels other than the hostname.
+// realm is where a pod group can go under its rules about labels other than the hostname.
 type realm struct {
 	it      *PodGroup
 	choices []*domainChoice
@@ -25,8 +25,8 @@ func realmOf(d *Distribution, it *PodGroup) *realm {
 	return r
 }
 
-// acrossDomains places the pod group's pods where they suit best, one by one where its rules are about domains: what suits
-// the next depends on where the last one went.
+// acrossDomains places the pod group's pods where they fit best. Where its rules are about domains it places them one
+// by one, because the best domain for a pod depends on where the last one went.
 func (d *Distribution) acrossDomains(it *PodGroup) {
 	r := realmOf(d, it)
 	for len(it.Pods) > 0 {
@@ -61,7 +61,7 @@ func (d *Distribution) acrossDomains(it *PodGroup) {
 	}
 }
 
-// countAt notes that groups have n pods more on new nodes in some domains.
+// countAt adds n pods on new nodes in some domains to groups.
 func countAt(joins []*rules.Group, at map[string]string, n int) {
 	for _, g := range joins {
 		g.Add(n)
@@ -71,8 +71,8 @@ func countAt(joins []*rules.Group, at map[string]string, n int) {
 	}
 }
 
-// eligible are the domains among which a rule spreads the pod group's pods: those that nodes make, and those in which nodes
-// can be bought.
+// eligible returns the domains over which a rule spreads the pod group's pods: those that nodes make, and those in
+// which nodes can be bought.
 func (d *Distribution) eligible(it *PodGroup, rule *rules.SpreadRule) []string {
 	domains := maps.Clone(rule.Domains)
 	for domain, n := range rule.Counts {
@@ -91,8 +91,8 @@ func (d *Distribution) eligible(it *PodGroup, rule *rules.SpreadRule) []string {
 	return slices.Sorted(maps.Keys(domains))
 }
 
-// reachOf are the domains of a label in which machines for the pod group are sold, whatever nodes it would prefer: the
-// kube-scheduler does not mind that when it counts domains.
+// reachOf returns the domains of a label in which machines for the pod group are sold, ignoring its preferences: the
+// kube-scheduler ignores them when it counts domains.
 func (d *Distribution) reachOf(it *PodGroup, key string) []string {
 	bare := it.bare(d.Market)
 	reach, known := bare.reach[key]
@@ -106,7 +106,7 @@ func (d *Distribution) reachOf(it *PodGroup, key string) []string {
 	return reach
 }
 
-// mayBecome notes the domains that a claim without machine may come to be in.
+// mayBecome adds the domains that a claim without a machine may end up in.
 func (d *Distribution) mayBecome(s *ExistingNode, g *rules.Group, domains map[string]bool) {
 	for _, value := range d.Market.ZoneValues(s.zones, g.Key) {
 		if value != "" && g.Includes(s.Node) {
@@ -115,8 +115,8 @@ func (d *Distribution) mayBecome(s *ExistingNode, g *rules.Group, domains map[st
 	}
 }
 
-// best is that of some domain choices which the pod group's next pod goes to: where the fewest are, then where a node has
-// room, then where machines are cheapest. There is none if the rules allow none.
+// best returns the domain choice that the pod group's next pod goes to: the one with the fewest pods, then one where a
+// node has room, then the one with the cheapest machines. It returns nil if the rules allow none.
 func (r *realm) best(choices []*domainChoice) *domainChoice {
 	updateRules(r.rules, &r.it.Rules)
 	var best *domainChoice
@@ -144,7 +144,7 @@ next:
 	return best
 }
 
-// unmet says which rule keeps the pod group's next pod from every domain.
+// unmet says which rule keeps the pod group's next pod out of every domain.
 func (r *realm) unmet() string {
 	for _, n := range r.it.Rules.Near {
 		if !r.it.Rules.First() && n.Total == 0 {

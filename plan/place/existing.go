@@ -14,28 +14,28 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// ExistingNode is a node that exists or is on its way, with what is free on it.
+// ExistingNode is a node that exists or is on its way, with its free room.
 type ExistingNode struct {
 	Node  *model.Node
 	Free  []int64
 	Ports []model.HostPort
 	// Attach is how many volumes the node can still attach.
 	Attach *rules.AttachmentRoom
-	// options are the machines a claim without one may still become; nil once it is launched.
+	// options are the machines that a claim without one may still become; nil once it is launched.
 	options market.Bitset
 	zones   uint64
-	// Tally counts the pods of the groups over hostnames, which topology knows.
+	// Tally counts the pods of the groups over hostnames, by Group.Host.
 	Tally    []int32
 	topology *rules.Topology
-	// Closed says that nothing is to be put on it for the time being.
+	// Closed says that no pods may be put on it for now.
 	Closed bool
 }
 
 // nodeRow is existing nodes in the order in which they are filled.
 type nodeRow []*ExistingNode
 
-// Next is the place of the first existing node from a place on that has room for a request, or the number of existing
-// nodes if there is none. Only resources are looked at.
+// Next returns the index of the first existing node, starting at from, that has room for a request, or the number of
+// nodes if there is none. It looks at resources only.
 func (r nodeRow) Next(from int, request []int64) int {
 	for from < len(r) && (r[from].Closed || !solve.Fits(request, r[from].Free)) {
 		from++
@@ -43,18 +43,19 @@ func (r nodeRow) Next(from int, request []int64) int {
 	return from
 }
 
-// existingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
+// existingNodesOf returns the nodes that may take pods: initialized ones first, then those that have joined, then
+// claims.
 func existingNodesOf(m *market.Market) []*ExistingNode {
 	snapshot := m.Book.Snapshot
 	var existing []*ExistingNode
 	for _, n := range snapshot.Nodes {
 		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned || n.Claim == "" && !n.Initialized {
-			continue // of a node that is not Tenon's, and not Ready, nobody here knows whether it will ever take a pod
+			continue // a node that is neither Tenon's nor initialized may never take a pod
 		}
 		s := existingNodeOf(m, n, snapshot.DaemonSets)
 		s.Attach = m.Book.Room(n)
 		for i := range m.Dims.Caps {
-			s.Free[m.Dims.Cap(i)] = math.MaxInt32 // groups are counted one by one there
+			s.Free[m.Dims.Cap(i)] = math.MaxInt32 // existing nodes count groups in Tally
 		}
 		existing = append(existing, s)
 	}
@@ -86,7 +87,7 @@ func existingNodeOf(m *market.Market, n *model.Node, sets []*model.DaemonSet) *E
 	return s
 }
 
-// foresee works out what a claim without machine offers whichever machine it gets.
+// foresee works out what a claim without a machine offers, whichever machine it gets.
 func foresee(m *market.Market, s *ExistingNode) {
 	s.Free = make([]int64, m.Dims.Count())
 	s.options = m.Those(func(mach *market.Machine) bool { return m.Sellers[mach.Pool].Name == s.Node.Pool })
@@ -127,21 +128,21 @@ func foresee(m *market.Market, s *ExistingNode) {
 	}
 }
 
-// admits says whether a node that exists, or whose machine is known, lets the pod group's pods in, were there room.
+// admits reports whether a node that exists, or whose machine is known, admits the pod group's pods if there is room.
 func (s *ExistingNode) admits(it *PodGroup) bool {
 	return it.tolerated(model.LastingTaints(s.Node)) && slices.ContainsFunc(it.terms, func(t model.Term) bool {
 		return t.Admits(s.Node.Labels) || !s.Node.Initialized && t.Normalized().Admits(s.Node.Labels)
 	})
 }
 
-// willAdmit says whether a claim will let the pod group's pods in, whichever machine it gets.
+// willAdmit reports whether a claim will admit the pod group's pods, whichever machine it gets.
 func (s *ExistingNode) willAdmit(it *PodGroup) bool {
 	return !s.options.Empty() && it.tolerated(model.LastingTaints(s.Node)) && slices.ContainsFunc(it.Variants, func(v market.Variant) bool {
 		return s.options.Within(v.Machines) && s.zones&^v.Zones == 0 && v.Custom.Admits(s.Node.Labels)
 	})
 }
 
-// Room says how many of the pod group's pods the node holds, n at most.
+// Room returns how many of the pod group's pods the node can hold, n at most.
 func (s *ExistingNode) Room(it *PodGroup, n int) int {
 	if s.Closed {
 		return 0

@@ -17,7 +17,7 @@ func (d *Distribution) put(s *ExistingNode, it *PodGroup, pods ...*model.Pod) {
 	d.fill(s, it, len(pods))
 }
 
-// fill takes n pods' room on an existing node, and counts them.
+// fill takes the room of n pods on an existing node, and counts the pods.
 func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 	if d.Topology.Journal.Keeps {
 		sh, ports, attach := it.shape, len(s.Ports), s.Attach
@@ -39,7 +39,7 @@ func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 	d.Counted(s, it.Rules.Joins, n)
 }
 
-// Counted notes that groups have n pods more on an existing node.
+// Counted adds n pods on an existing node to groups.
 func (d *Distribution) Counted(s *ExistingNode, joins []*rules.Group, n int) {
 	for _, g := range joins {
 		g.Add(n)

@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// replacedPods are the pods on nodes that a Replacement has marked.
+// replacedPods returns the pods on nodes that a Replacement has marked.
 func replacedPods(snapshot *model.Snapshot) map[types.UID]bool {
 	pods := map[types.UID]bool{}
 	for _, node := range snapshot.Nodes {
@@ -21,7 +21,7 @@ func replacedPods(snapshot *model.Snapshot) map[types.UID]bool {
 	return pods
 }
 
-// withoutPods is the snapshot without some of its pods.
+// withoutPods returns the snapshot without some of its pods.
 func withoutPods(snapshot *model.Snapshot, gone map[types.UID]bool) *model.Snapshot {
 	left := func(pods []*model.Pod) []*model.Pod {
 		return slices.DeleteFunc(slices.Clone(pods), func(pod *model.Pod) bool { return gone[pod.UID] })

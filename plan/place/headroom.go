@@ -8,22 +8,22 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Headroom says where the room is that buffers keep free.
+// Headroom says where the room that buffers keep free is.
 type Headroom struct {
-	// At names, for each virtual pod that has room, the Node by its Key.
+	// At maps each virtual pod that has room to the Key of its Node.
 	At map[types.UID]string
-	// Missing are the virtual pods for which there is no room, neither on a node that is there nor on one on its way.
+	// Missing are the virtual pods for which there is no room, on existing nodes or on those on their way.
 	Missing []*model.Pod
 }
 
-// FindHeadroom finds room for the virtual pods of buffers on the nodes that are there or on their way. Whatever else
-// waits for a node takes its own first.
+// FindHeadroom finds room for the virtual pods of buffers on nodes that exist or are on their way. Other waiting pods
+// take their room first.
 func FindHeadroom(snapshot *model.Snapshot) Headroom {
 	found := Headroom{At: map[types.UID]string{}}
 	if !slices.ContainsFunc(snapshot.Pending, isVirtual) {
 		return found
 	}
-	// Without anything to buy, a plan only fills nodes.
+	// With nothing to buy, a plan only fills nodes.
 	packed := Pack(model.Input{Snapshot: snapshot})
 	for _, placement := range packed.Placements {
 		if placement.Pod.Virtual {

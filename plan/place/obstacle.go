@@ -9,11 +9,11 @@ import (
 )
 
 // Why can a pool not serve a pod? Everything that keeps machines from it is a barrier: a label it asks for, a zone, an
-// amount of a resource, a limit. Single barriers let some machines pass; it is a few of them together that stop all.
-// The fewest that do are the reason: nothing else has to be named, and none of them can be left out.
+// amount of a resource, a limit. A single barrier lets some machines pass; it takes a few together to stop them all.
+// The smallest such set is the reason: nothing else needs to be named, and none of it can be left out.
 
-// barrierKind says what a barrier is about, beside what keeps a pool from being looked at more closely. The later ones are
-// nearer to the pod being placed, and further from what it asks for.
+// barrierKind says what a barrier is about, or what rules out a pool without a closer look. Later kinds are nearer to
+// the pod being placed, and further from what it asks for.
 type barrierKind int
 
 const (
@@ -26,7 +26,7 @@ const (
 	byDevices
 	byBareMetal
 	byMinValues
-	byAvailability // what recently had no capacity
+	byAvailability // recently without capacity
 	byReservation
 	byLimit
 	unexplained
@@ -35,13 +35,13 @@ const (
 // barrier is one thing that keeps machines from a pod group.
 type barrier struct {
 	kind barrierKind
-	// condition is that of byLabel and byZone.
+	// condition is set for byLabel and byZone.
 	condition *model.Condition
-	// dim is the resource of byRoom.
+	// dim is the resource, for byRoom.
 	dim int
-	// limit is that of byLimit.
+	// limit is set for byLimit.
 	limit *market.Allowance
-	// admits are the pool's machines that pass, and shut the zones in which none does.
+	// admits are the pool's machines that pass. shut are the zones in which none does.
 	admits market.Bitset
 	shut   uint64
 }
@@ -51,12 +51,12 @@ type obstacles struct {
 	m  *market.Market
 	s  *market.Seller
 	it *PodGroup
-	// whole says that limits are taken as if nothing had been used up of them.
+	// whole says that limits count as if nothing of them had been used.
 	whole    bool
 	barriers []*barrier
 }
 
-// obstaclesFor lists the barriers, in the order in which they are preferred as reasons.
+// obstaclesFor lists the barriers in order of preference as reasons.
 func obstaclesFor(m *market.Market, it *PodGroup, s *market.Seller, t model.Term, whole bool) *obstacles {
 	o := &obstacles{m: m, s: s, it: it, whole: whole}
 	every := func(*market.Machine) bool { return true }
@@ -100,7 +100,7 @@ func obstaclesFor(m *market.Market, it *PodGroup, s *market.Seller, t model.Term
 	return o
 }
 
-// add adds a barrier that lets those of the pool's machines pass of which something holds.
+// add adds a barrier that lets the pool's machines pass for which holds is true.
 func (o *obstacles) add(b barrier, holds func(*market.Machine) bool) {
 	b.admits = market.NewBitset(len(o.m.Machines))
 	for i := o.s.First; i < o.s.Last; i++ {
@@ -111,7 +111,7 @@ func (o *obstacles) add(b barrier, holds func(*market.Machine) bool) {
 	o.barriers = append(o.barriers, &b)
 }
 
-// sparesOdd says that a pod group is kept off odd machines, because there are others that would do.
+// sparesOdd reports whether a pod group is kept off odd machines because ordinary ones would do.
 func sparesOdd(m *market.Market, it *PodGroup, asked bool) bool {
 	for i := range it.Allowed.All {
 		return m.Machines[i].Oddity(asked) == market.Ordinary
@@ -119,7 +119,7 @@ func sparesOdd(m *market.Market, it *PodGroup, asked bool) bool {
 	return false
 }
 
-// passing are the machines that some barriers all let pass, by their places in the market.
+// passing yields the indexes in the market of the machines that all of some barriers let pass.
 func (o *obstacles) passing(barriers []*barrier) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		set, shut, now := o.m.Of(o.s).Clone(), uint64(0), false
@@ -140,7 +140,8 @@ func (o *obstacles) passing(barriers []*barrier) iter.Seq[int] {
 	}
 }
 
-// closed says that some barriers together let nothing pass, or less than minValues demands where that is among them.
+// closed reports whether some barriers together let nothing pass or, with a minValues barrier among them, less than
+// minValues requires.
 func (o *obstacles) closed(barriers ...*barrier) bool {
 	var minimums []market.Minimum
 	if slices.ContainsFunc(barriers, func(b *barrier) bool { return b.kind == byMinValues }) {
@@ -155,8 +156,9 @@ func (o *obstacles) closed(barriers ...*barrier) bool {
 	return true
 }
 
-// conflict finds few barriers that together let nothing pass and of which none can be left out: one if one is enough,
-// else two, else what is left when all that can be left out is. There are none if the barriers do not explain it.
+// conflict finds a small set of barriers that together let nothing pass, and of which none can be left out: one if one
+// is enough, else two, else what remains after all superfluous ones are left out. It returns nil if the barriers do not
+// explain it.
 func (o *obstacles) conflict() []*barrier {
 	if !o.closed(o.barriers...) {
 		return nil

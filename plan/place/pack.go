@@ -14,10 +14,11 @@ import (
 )
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
-// claims. Pods that will have to leave a node which is going away wait as well. Nothing is bought for them where a
-// Replacement does so, nor for pods whose growth is paused: where a plan buys for some of these, it is made once more
-// without them. They are planned for all the same, since what is there they may use, and nobody else is to get the room
-// that a Replacement has bought; where there is none, it waits or is taken back, and the nodes of its pods serve on.
+// claims. Pods that have to leave a node that is going away wait as well. Nothing is bought for pods for which a
+// Replacement buys, nor for pods whose growth is paused: where a plan buys for some of these, it is made again without
+// them. They are planned for in the first place because they may use existing room, and because no other pod may take
+// the room that a Replacement has bought. If there is none, the Replacement waits or is undone, and the nodes of its
+// pods keep serving.
 func Pack(in model.Input) model.Plan {
 	replaced := replacedPods(in.Snapshot)
 	var paused []model.Unplaced
@@ -47,8 +48,11 @@ func Pack(in model.Input) model.Plan {
 	}
 }
 
-// packAll plans for all pods alike, whoever sees to them. Where a limit was met and pods are left, it plans once more by
-// priority, and takes that plan if it serves other pods and is fairer. Each pass starts anew.
+// packAll plans for all pods alike, whether or not they are spared later. If a limit was met and real pods are left, it
+// first plans virtual pods after all others, if there are any, and stops if that is enough. Otherwise it plans once
+// more by priority. It takes that plan if it leaves fewer pods of the highest priority in which the two plans differ;
+// if it leaves the same pods and costs less; or if it leaves other pods of the same priorities, and the earlier plan
+// buys a node for a pod of lower priority than one it leaves. Each pass starts afresh.
 func packAll(in model.Input) model.Plan {
 	first := pack(&in, allAtOnce, nil)
 	if !first.limited {
@@ -74,12 +78,12 @@ func packAll(in model.Input) model.Plan {
 	return first.Plan
 }
 
-// maxReordered is up to how many pods and nodes reordered tries another order. Among more, something else fills the room
-// that one leaves.
+// maxReordered is the number of pods, and of nodes, up to which reordered tries another order. In larger clusters,
+// other pods fill the room that one pod leaves.
 const maxReordered = 1000
 
-// reordered is a plan in which pods go first that lacked a node because others took what their rules leave them, or the
-// plan before, if that leaves fewer pods or costs no more.
+// reordered returns a plan in which those pods go first that lacked a node because others took what their rules leave
+// them. It returns the earlier plan if that leaves fewer pods, or as few at no higher price.
 func reordered(in *model.Input, before outcome) outcome {
 	if len(before.lacked) == 0 || max(len(in.Snapshot.Pending), len(in.Snapshot.Nodes)) > maxReordered {
 		return before
@@ -91,8 +95,8 @@ func reordered(in *model.Input, before outcome) outcome {
 	return before
 }
 
-// pack is one pass: all pods at once, or one after the other in an order. Pods that are spread over hosts count on those
-// that are there, unless something is bought: a new host is emptier than all of them.
+// pack is one pass: all pods at once, or one after the other in an order. Pods that are spread over hosts count on the
+// existing hosts alone, unless something is bought: a new host is emptier than all of them.
 func pack(in *model.Input, by order, lacked map[types.UID]float64) outcome {
 	packed := packOnce(in, by, true, lacked)
 	if packed.leans && len(packed.Claims) > 0 {
@@ -101,8 +105,8 @@ func pack(in *model.Input, by order, lacked map[types.UID]float64) outcome {
 	return packed
 }
 
-// packOnce is one pass. With alone no new host comes, so that pods may be spread over the hosts that are there. The pod
-// groups of pods that lacked a node go before others, the dearest first.
+// packOnce is one pass. With alone it assumes that no host is added, so that pods may be spread over the existing
+// hosts. The pod groups of pods that lacked a node go before others, those with the dearest nodes first.
 func packOnce(in *model.Input, by order, alone bool, lacked map[types.UID]float64) outcome {
 	d := survey(in, by == priorityFirst)
 	d.Topology.Alone = alone
@@ -151,7 +155,7 @@ func packOnce(in *model.Input, by order, alone bool, lacked map[types.UID]float6
 	return result
 }
 
-// survey finds out what waits, what it asks for, what there is and what can be bought.
+// survey finds the pods that wait, what they ask for, what exists and what can be bought.
 func survey(in *model.Input, byPriority bool) *Distribution {
 	pods := Waiting(in.Snapshot)
 	d := NewDistribution(in, pods, pods, byPriority)
@@ -172,7 +176,7 @@ func survey(in *model.Input, byPriority bool) *Distribution {
 	return d
 }
 
-// Distribute places pod groups on the nodes that are there or on their way, and makes demand chunks of the rest.
+// Distribute places pod groups on nodes that exist or are on their way, and makes demand chunks of the rest.
 func Distribute(d *Distribution, podGroups []*PodGroup) {
 	for _, virtual := range [...]bool{false, true} {
 		d.keepPromises(podGroups, virtual)
@@ -184,8 +188,8 @@ func Distribute(d *Distribution, podGroups []*PodGroup) {
 	}
 }
 
-// Retry places what rules about other pods kept from a place for as long as that helps: what was placed meanwhile may be
-// what they had to wait for.
+// Retry places pods that rules about other pods left without a place, for as long as that helps: the pods they had to
+// wait for may have been placed meanwhile.
 func Retry(d *Distribution, podGroups []*PodGroup) {
 	for helped := true; helped; {
 		helped = false
@@ -198,8 +202,8 @@ func Retry(d *Distribution, podGroups []*PodGroup) {
 	}
 }
 
-// chunkAgain makes new demand chunks of what could not be bought, for pods that may go to another domain or have a
-// preference to give up.
+// chunkAgain makes new demand chunks of what could not be bought, if pods may go to another domain or have a preference
+// to give up. It reports whether it made any.
 func chunkAgain(d *Distribution, podGroups []*PodGroup) bool {
 	for _, l := range d.Chunks {
 		if p := l.Content[0]; l.Left() > 0 && !l.bundle && p.as == p.it.shape {
@@ -216,8 +220,8 @@ func chunkAgain(d *Distribution, podGroups []*PodGroup) bool {
 	return len(d.Chunks) > 0
 }
 
-// Waiting are the pods that need a place: those the kube-scheduler found none for, and those on nodes that are going
-// away and have to move now.
+// Waiting returns the pods that need a place: those for which the kube-scheduler found none, and those on nodes that
+// are going away which have to move now.
 func Waiting(snapshot *model.Snapshot) []*model.Pod {
 	pods, _ := snapshot.WaitingForNode()
 	for _, n := range snapshot.Nodes {

@@ -9,9 +9,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Placed says for which pods, by UID, the nodes that serve have room, planned with those nodes and nothing else. Pods that were
-// evicted a moment ago are not pending yet, and those the kube-scheduler has not looked at do not count as waiting: both take
-// room all the same.
+// Placed returns the pods, by UID, for which serving nodes have room when planned with those nodes alone. Pods that
+// were just evicted are not pending yet, and pods that the kube-scheduler has not looked at do not count as waiting.
+// Both take room all the same.
 func Placed(snapshot *model.Snapshot, preferences model.PreferencePolicy) map[types.UID]bool {
 	arriving, _ := snapshot.Arriving()
 	comes := map[types.UID]bool{}

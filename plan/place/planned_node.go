@@ -9,24 +9,24 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// PlannedNode is a machine that is bought, and what goes onto it.
+// PlannedNode is a machine that is bought, with what goes onto it.
 type PlannedNode struct {
 	Machine int
 	Zones   uint64
 	content []portion
-	// used is what the content takes, Free what it leaves.
+	// used is what the content takes. Free is what it leaves.
 	used, Free []int64
-	// Size is what the pool's limits were charged for it.
+	// Size is charged to the pool's limits for it.
 	Size  model.Resources
 	ports []model.HostPort
-	// custom are the content's conditions on labels its pool leaves open.
+	// custom are the content's conditions on labels that its pool leaves open.
 	custom model.Term
-	// Tally counts the pods of the groups over hostnames, Attach how many volumes the node can still attach.
+	// Tally counts the pods of the groups over hostnames. Attach is how many volumes the node can still attach.
 	Tally  []int32
 	Attach *rules.AttachmentRoom
 }
 
-// portion is pieces of a demand in a planned node, all there by one variant.
+// portion is pieces of a demand on a planned node, all placed by one variant.
 type portion struct {
 	demand  *Demand
 	variant *market.Variant
@@ -34,7 +34,7 @@ type portion struct {
 	pods    []*model.Pod
 }
 
-// NewPlannedNode is a machine with nothing on it.
+// NewPlannedNode returns a planned node with nothing on it.
 func NewPlannedNode(m *market.Market, index int) *PlannedNode {
 	mach := &m.Machines[index]
 	return &PlannedNode{Machine: index, Zones: mach.Zones, Size: mach.Size, Free: slices.Clone(mach.Usable), used: make([]int64, len(mach.Usable)),
@@ -52,7 +52,7 @@ func (b *PlannedNode) pods(yield func(*model.Pod) bool) {
 	}
 }
 
-// Take puts as many pieces of a demand onto the planned node as it takes, by the first variant that allows any.
+// Take puts onto the planned node as many pieces of a demand as fit, by the first variant that allows any.
 func (b *PlannedNode) Take(m *market.Market, d *Demand) {
 	n := solve.Times(d.Request, b.Free)
 	if n == 0 || market.PortsConflict(b.ports, d.ports) {
@@ -73,7 +73,8 @@ func (b *PlannedNode) Take(m *market.Market, d *Demand) {
 	}
 }
 
-// add puts up to n pieces of a demand, for which there is room, onto the planned node, as far as the pods' rules allow.
+// add puts up to n pieces of a demand onto the planned node, as far as the pods' rules allow. There has to be room for
+// n.
 func (b *PlannedNode) add(d *Demand, variant, n int) {
 	v := &d.variants[variant]
 	p := portion{demand: d, variant: v}

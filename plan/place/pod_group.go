@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// PodGroup is the waiting pods that nothing tells apart: they are of one class, their volumes ask the same, and every
-// group counts them alike. It is what Pack distributes.
+// PodGroup is waiting pods that nothing distinguishes: they have one class, their volumes ask the same, and every group
+// counts them alike. Pack distributes pod groups.
 type PodGroup struct {
 	Class *model.Class
 	// Volumes is what the pods' volumes ask.
@@ -22,23 +22,24 @@ type PodGroup struct {
 	virtual bool
 	// Pods are those without a place, the most important and oldest first.
 	Pods []*model.Pod
-	// workloads is how many waiting pods the owners of its pods have together, those of other pod groups included. A bare
-	// pod is of no workload.
+	// workloads is the number of waiting pods of its pods' owners together, including those in other pod groups. A bare
+	// pod belongs to no workload.
 	workloads int
-	// lacked is what nodes for its pods cost in an earlier pass, in dollars per hour; zero if it needs none.
+	// lacked is the cost of nodes for its pods in an earlier pass, in dollars per hour; zero if it needs none.
 	lacked float64
-	// base are the alternatives for the labels of a node that the pods cannot do without.
+	// base are the alternatives for a node's labels that the pods require.
 	base []model.Term
-	// Required are the rules that hold in any case, preferences those that hold from step on.
+	// Required are the rules that always hold. Preferences are those that hold from Step on.
 	Required    rules.Rules
 	Preferences []rules.Preference
 	Step        int
-	// shapes are those at the steps that were looked at, shared by all copies of the pod group.
+	// shapes are the shapes at the steps looked at so far, shared by all copies of the pod group.
 	shapes []*shape
-	// shape is what the pods ask for at this step, and barred are choices of domains in which nothing more can be bought.
+	// shape is what the pods ask for at this step. barred are choices of domains in which nothing more can be bought.
 	*shape
 	barred []map[string]string
-	// Place is the pod group's among all, turn when it was placed; zero while it was not.
+	// Place is the pod group's index among all. Turn is its position in the order of placement; zero until it is
+	// placed.
 	Place, Turn int
 	// Refusal is why the pod group cannot be planned anywhere; empty if it can.
 	Refusal string
@@ -53,8 +54,8 @@ func (it *PodGroup) take(n int) []*model.Pod {
 	return taken
 }
 
-// podGroupsOf groups pods. Real pods come first, then the largest requests. Of each pod group only the first pod comes
-// first.
+// podGroupsOf groups pods. Groups of real pods come first, then those with the largest requests. In each group only the
+// first pod is in order: it is the one served first.
 func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
 	podGroups := gatherGroups(book, pods, relationsOf(in, t, pods), byPriority)
 	for _, it := range podGroups {
@@ -81,21 +82,21 @@ func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, po
 	return podGroups
 }
 
-// relationsKey is all of a pod that its relations depend on.
+// relationsKey is everything about a pod that its relations depend on.
 type relationsKey struct {
 	class  *model.Class
 	labels *model.Labels
 }
 
-// relations is what pods of one class that look alike have to do with other pods.
+// relations is how pods of one class with the same labels relate to other pods.
 type relations struct {
 	required    rules.Rules
 	preferences []rules.Preference
-	// key is the same for those that the groups do not tell apart.
+	// key is equal for relations that the groups do not distinguish.
 	key string
 }
 
-// relationsOf finds the relations of pods.
+// relationsOf returns the relations of pods.
 func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) map[relationsKey]*relations {
 	respect := in.Preferences != model.PreferencesIgnore
 	wary := respect && rules.PreferNoSchedule(in)
@@ -125,7 +126,7 @@ func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) map[rela
 	return known
 }
 
-// placesOf are the places of groups.
+// placesOf returns the places of groups.
 func placesOf(groups []*rules.Group) (places []int) {
 	for _, g := range groups {
 		places = append(places, g.Place)
@@ -133,7 +134,7 @@ func placesOf(groups []*rules.Group) (places []int) {
 	return places
 }
 
-// gatherGroups puts pods that are planned together into one pod group each.
+// gatherGroups puts pods that are planned together into the same pod group.
 func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, known map[relationsKey]*relations, byPriority bool) []*PodGroup {
 	type kind struct {
 		class           *model.Class
@@ -166,8 +167,8 @@ func FirstServed(a, b *model.Pod) int {
 	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
 }
 
-// alternate orders pods of one priority so that those of several owners take turns, each as often as it has pods: what goes
-// to one node is then of all of them, and no node carries much of one. sizes is how many pods of each workload wait.
+// alternate orders pods of one priority so that several owners take turns in proportion to their pods: a node then gets
+// pods of all owners, and no node carries much of one. sizes is how many pods of each workload wait.
 func (it *PodGroup) alternate(sizes map[model.Workload]int) {
 	total, seen := map[model.Workload]int{}, map[model.Workload]int{}
 	for _, pod := range it.Pods {
@@ -190,7 +191,7 @@ func (it *PodGroup) alternate(sizes map[model.Workload]int) {
 	})
 }
 
-// refusalOf says why a class cannot be planned, whatever the cluster and the pools are like.
+// refusalOf says why a class can never be planned, whatever the cluster and the pools; empty if it can.
 func refusalOf(it *PodGroup) string {
 	class := it.Class
 	switch {
@@ -206,8 +207,8 @@ func refusalOf(it *PodGroup) string {
 	return "its node affinity has no term that a node could match"
 }
 
-// keys are the labels other than the hostname that matter to where the pods go, ordered: the pod group's own rules are
-// about them, or those of others who count its pods.
+// keys returns the labels other than the hostname that affect where the pods go, sorted: those in the pod group's own
+// rules, and those in the rules of others that count its pods.
 func (it *PodGroup) keys() []string {
 	keys := it.Rules.Keys()
 	for _, g := range it.Rules.Joins {
@@ -219,10 +220,10 @@ func (it *PodGroup) keys() []string {
 	return keys
 }
 
-// tolerated is what the pod group's pods put up with, for the taints of a node.
+// tolerated reports whether the pod group's pods tolerate the taints of a node.
 func (it *PodGroup) tolerated(taints []corev1.Taint) bool {
 	return market.Tolerated(taints, it.Class.Tolerations, it.wary)
 }
 
-// tied says that not every node with room will do for the pod group's pods.
+// tied reports whether some nodes with room will not do for the pod group's pods.
 func (it *PodGroup) tied() bool { return it.Volumes.Key != "" || it.Class.Tied() }

@@ -11,21 +11,22 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// While there is enough for everybody, priority does not matter: the cheapest plan serves all pods. When a NodePool's
-// limit leaves some without a place, those of low priority have to be the ones. So where a limit was met and pods are
-// left, Pack plans once more from the beginning, one priority after the other, each with all that the higher ones have
-// left: room on nodes, room on machines that are bought, and limits. In that pass machines are chosen by what they use
-// up of the limits, and not by what they cost: it is the limits that are short.
+// While there is enough for all pods, priority does not matter: the cheapest plan serves all of them. When a NodePool's
+// limit leaves some without a place, they have to be those of low priority. So where a limit was met and pods are left,
+// Pack plans once more from the beginning, one priority after the other. Each priority gets what the higher ones have
+// left: room on nodes, room on machines that are bought, and limits. In that pass machines are chosen by how much of
+// the limits they use, not by what they cost, because the limits are the scarce resource.
 //
-// Virtual pods are planned together with all others, so that they fill what those leave of machines. Where a limit was met
-// and pods are left, they are planned apart, behind everything else: no pod waits because of a buffer.
+// Virtual pods are planned together with all others, so that they fill the room that those leave on machines. Where a
+// limit was met and pods are left, they are planned separately, after everything else, so that no pod waits because of
+// a buffer.
 
-// order is what is planned after what.
+// order is the order in which pods are planned.
 type order int
 
 const (
-	// allAtOnce plans all pods together, virtualLast virtual pods after all others, and priorityFirst one priority after the other
-	// before these.
+	// allAtOnce plans all pods together. virtualLast plans virtual pods after all others. priorityFirst does that too,
+	// and plans the others one priority after the other.
 	allAtOnce order = iota
 	virtualLast
 	priorityFirst
@@ -34,17 +35,18 @@ const (
 // outcome is the plan of one pass.
 type outcome struct {
 	model.Plan
-	// limited says that a limit kept a machine from being bought, leans that it mattered that no new host comes.
+	// limited says that a limit kept a machine from being bought. leans says that it mattered that no new host is
+	// added.
 	limited, leans bool
-	// lowest is the lowest priority of a pod that a machine is bought for.
+	// lowest is the lowest priority of the pods that a machine is bought for.
 	lowest int32
-	// lacked are pods with rules about others that no node took which was there, with their part of the price per hour of
-	// the claims they are on. It is next to nothing for pods that are left.
+	// lacked are pods with rules about others that no existing node took, with their share of the hourly price of the
+	// claims they are on. The share is next to nothing for pods that are left.
 	lacked map[types.UID]float64
 }
 
-// leftBy is something of every pod that a plan leaves, in falling order. Of two plans, the one whose priorities come first
-// leaves fewer pods of the highest priority in which they differ.
+// leftBy returns a key of every pod that a plan leaves, in descending order. By priority, of two plans the one that
+// compares lower leaves fewer pods of the highest priority in which they differ.
 func leftBy[T cmp.Ordered](p model.Plan, by func(*model.Pod) T) []T {
 	var left []T
 	for _, u := range p.Unplaced {
@@ -54,8 +56,8 @@ func leftBy[T cmp.Ordered](p model.Plan, by func(*model.Pod) T) []T {
 	return left
 }
 
-// priceByLimits makes what a machine uses up of its pool's limits its price, until the returned function is called. What
-// costs money remains to decide between machines that are equal in this.
+// priceByLimits sets the price of a machine to the share of its pool's limits that it uses, until the returned function
+// is called. Money only decides between machines that are equal in this.
 func priceByLimits(m *market.Market) (byMoney func()) {
 	const money = 1e-6
 	for _, s := range m.Sellers {
@@ -81,8 +83,8 @@ func priceByLimits(m *market.Market) (byMoney func()) {
 	return func() { copy(m.Machines, machines) }
 }
 
-// tiersOf splits pod groups into those that are planned at once, the first of them first. By priority, pod groups have to
-// be of one priority each.
+// tiersOf splits pod groups into those that are planned at once, in the order in which they are planned. With
+// priorityFirst, every pod group must have a single priority.
 func tiersOf(podGroups []*PodGroup, by order) [][]*PodGroup {
 	rank := func(it *PodGroup) int64 {
 		switch {

@@ -14,41 +14,42 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// decides is how long the kube-scheduler is trusted to follow a nomination though others were promised the room as well: it
-// knows of pods that it has decided about and that are bound later. Where those that are bound leave no room, it will not.
+// decides is how long the kube-scheduler is trusted to follow a nomination although others were promised the room as
+// well: it knows of pods that it has decided about and that are bound later. Where bound pods leave no room, it will
+// not.
 const decides = time.Minute
 
 // keeper keeps the promises of earlier plans.
 type keeper struct {
 	*Distribution
-	// promised are the existing nodes of pods by their UID, byName those that have a node.
+	// promised are the existing nodes of pods by UID. byName are those that have a Node.
 	promised map[types.UID]*ExistingNode
 	byName   map[string]*ExistingNode
-	// taken are the pods whose place others are bound in.
+	// taken are the pods in whose place other pods are bound.
 	taken map[types.UID]bool
-	// average is what the pods ask for on average.
+	// average is the average request of the pods.
 	average model.Resources
 	// movable are the pods on each existing node that do not depend on it.
 	movable map[*ExistingNode][]waiter
-	// kept are the pods of pod groups that are spread over domains.
+	// kept are the pods, by pod group, that are spread over domains and have their promised place.
 	kept map[*PodGroup][]waiter
 	// broken are the pods that depend on their place and have lost it.
 	broken []waiter
 }
 
-// waiter is a pod that waits, and the existing node that it was promised.
+// waiter is a waiting pod, and the existing node that it was promised.
 type waiter struct {
 	it   *PodGroup
 	pod  *model.Pod
 	slot *ExistingNode
-	// key and domain say where another place has to be; an empty key that it may be anywhere.
+	// key and domain say where another place has to be. With an empty key it may be anywhere.
 	key, domain string
 }
 
-// keepPromises puts pods where an earlier plan has put them. A claim without machine was made for its pods; anywhere
-// else the promise has to be still good. What the kube-scheduler was told of a plan counts as a promise, since that
-// outlives the process which made it. A pod whose promise still holds stays, with one exception: where others were bound in
-// the room of a pod that depends on its place, it takes another, if need be that of pods which do not mind where they go.
+// keepPromises puts pods where an earlier plan put them. A claim without a machine was made for its pods; anywhere else
+// the promise still has to be good. A nomination in a pod's status counts as a promise, because it outlives the process
+// that made it. A pod whose promise still holds stays, with one exception: where others were bound in the room of a pod
+// that depends on its place, that pod takes another place, if need be that of pods that do not depend on theirs.
 func (d *Distribution) keepPromises(podGroups []*PodGroup, virtual bool) {
 	k := d.newKeeper()
 	if len(k.promised)+len(k.byName) == 0 {
@@ -96,8 +97,8 @@ func (d *Distribution) newKeeper() *keeper {
 	return k
 }
 
-// keep says whether a pod stays where it was promised a place, or is to be given another for sure. bare is its pod group
-// when it prefers nothing.
+// keep reports whether a pod is dealt with: it stays where it was promised a place, or it has lost its place and joins
+// broken, to be resettled. bare is its pod group without preferences.
 func (k *keeper) keep(it, bare *PodGroup, pod *model.Pod) bool {
 	s := cmp.Or(k.promised[pod.UID], k.byName[pod.NominatedNode])
 	if s == nil {
@@ -124,8 +125,8 @@ func (k *keeper) keep(it, bare *PodGroup, pod *model.Pod) bool {
 	return false
 }
 
-// stillGood says whether a promise can be kept, if need be without what the pods only prefer: they may have been placed
-// without that. Room for virtual pods may have been taken by real ones.
+// stillGood reports whether a promise can be kept, if need be without what the pods only prefer, since they may have
+// been placed without that. Room for virtual pods may have been taken by real ones.
 func (k *keeper) stillGood(s *ExistingNode, bare *PodGroup, pod *model.Pod) bool {
 	switch {
 	case s.options != nil && !bare.virtual:
@@ -138,8 +139,8 @@ func (k *keeper) stillGood(s *ExistingNode, bare *PodGroup, pod *model.Pod) bool
 	return s.options != nil || s.admits(bare)
 }
 
-// resettle puts a pod that has lost its place on another node of its domains, where the fewest have to make room, and says
-// whether there is one.
+// resettle puts a pod that has lost its place on another node in its domain, the one where the fewest pods have to make
+// room, and reports whether there is one.
 func (k *keeper) resettle(w waiter) bool {
 	var best *ExistingNode
 	fewest, bare := 0, w.it.bare(k.Market)
@@ -165,14 +166,14 @@ func (k *keeper) resettle(w waiter) bool {
 	return true
 }
 
-// takeBack takes a pod that was put on its existing node off it again. It takes no port there, and no volume.
+// takeBack removes a pod from the existing node that it was put on. It must have taken no port there, and no volume.
 func (k *keeper) takeBack(w waiter) {
 	k.fill(w.slot, w.it, -1)
 	k.Placements = slices.DeleteFunc(k.Placements, func(p model.Placement) bool { return p.Pod.UID == w.pod.UID })
 }
 
-// level breaks promises that a rule of spread no longer allows, because others of the pod group's pods were bound in
-// domains that were not planned for them: the last in the fullest domain could never be bound there.
+// level breaks promises that a spread rule no longer allows, because others of the pod group's pods were bound in
+// domains that were not planned for them. The last pods in the fullest domain could never be bound there.
 func (k *keeper) level(it *PodGroup, rule *rules.SpreadRule) {
 	domains := slices.Sorted(maps.Keys(rule.Domains))
 	if rule.Host >= 0 || rule.Self == 0 || len(domains) == 0 {
@@ -191,7 +192,8 @@ func (k *keeper) level(it *PodGroup, rule *rules.SpreadRule) {
 	}
 }
 
-// inTheWay is how many of the pods that do not depend on an existing node have to leave it for one of a pod group's.
+// inTheWay returns the number of movable pods that have to leave an existing node so that it can take one of a pod
+// group's pods, and whether it can take one at all.
 func (k *keeper) inTheWay(s *ExistingNode, it *PodGroup) (n int, ok bool) {
 	movable := k.movable[s]
 	free := slices.Clone(s.Free)

@@ -16,8 +16,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Explain says, for each pool, why it cannot serve what is left of a pod group. The work is done once for all its pods. The
-// pool that came nearest to it is first: what a pool will never do for a pod is further than what it cannot do now.
+// Explain says, for each pool, why it cannot serve the remaining pods of a pod group. It does this once for all of
+// them. The pool that came nearest is first: what a pool can never do for a pod is further away than what it cannot do
+// now.
 func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	if it.Refusal != "" {
 		return []model.Reason{{Message: it.Refusal}}
@@ -38,7 +39,7 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	return reasons
 }
 
-// obstacle is what keeps a pool from serving a pod group.
+// obstacle says what keeps a pool from serving a pod group.
 func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrierKind) {
 	if s.Closed != "" {
 		return s.Closed, closedPool
@@ -52,7 +53,7 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrier
 		sentence, kind := obstacleTo(m, it, s, t.Normalized())
 		switch {
 		case sentence == "" && it.Unmet != "":
-			return it.Unmet, unexplained // machines would do; it is the other pods
+			return it.Unmet, unexplained // machines would do; other pods are in the way
 		case sentence != "" && kind >= nearest:
 			why, nearest = sentence, kind
 		}
@@ -66,8 +67,9 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrier
 	return "no offering that fits it could be launched", unexplained
 }
 
-// obstacleTo is what keeps all of a pool's machines from a pod group with one of its terms; empty if that is not known. What
-// would do so even if nothing were used up of the pool's limits says more than that they are used up.
+// obstacleTo says what keeps all of a pool's machines from a pod group with one of its terms; empty if that is not
+// known. It prefers an obstacle that would remain even if nothing of the pool's limits were used, because that says
+// more.
 func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (string, barrierKind) {
 	if key := contradiction(s, t); key != "" {
 		return fmt.Sprintf("no value of %s meets all its requirements", key), byLabel
@@ -82,7 +84,8 @@ func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) 
 	return "", unexplained
 }
 
-// contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
+// contradiction returns the first label that the pool leaves to the pods and for which the term leaves no value; empty
+// if there is none.
 func contradiction(s *market.Seller, t model.Term) string {
 	for _, key := range model.SortedKeys(s.Open) {
 		asked := about(t, key)
@@ -93,12 +96,12 @@ func contradiction(s *market.Seller, t model.Term) string {
 	return ""
 }
 
-// about are the conditions of a term on one label.
+// about returns the conditions of a term on one label.
 func about(t model.Term, key string) model.Term {
 	return slices.DeleteFunc(slices.Clone(t), func(c model.Condition) bool { return c.Key != key })
 }
 
-// sentence says in few words what a conflict means.
+// sentence describes a conflict in one short sentence.
 func (o *obstacles) sentence(conflict []*barrier) string {
 	last := conflict[len(conflict)-1]
 	rest := conflict[:slices.IndexFunc(conflict, func(b *barrier) bool { return b.kind == last.kind })]
@@ -127,7 +130,7 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 	return phrase.none("", "")
 }
 
-// labelSentence is about a condition that no machine of the pool meets.
+// labelSentence describes a condition that no machine of the pool meets.
 func (o *obstacles) labelSentence(c *model.Condition) string {
 	value, defined := o.s.Labels[c.Key]
 	own := about(model.ConditionsOf(o.s.NodePool.Spec.Template.Spec.Requirements), c.Key)
@@ -149,7 +152,7 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 	return fmt.Sprintf("no instance type has %s", c)
 }
 
-// roomSentence is about machines that are too small, or do not have a device at all.
+// roomSentence describes machines that are too small, or lack a device.
 func (o *obstacles) roomSentence(rest, rooms []*barrier) string {
 	p := o.describe(rest)
 	if len(rooms) > 1 {
@@ -170,13 +173,13 @@ func (o *obstacles) roomSentence(rest, rooms []*barrier) string {
 	return p.none("has", fmt.Sprintf("%s free, the most is %s", o.asked(dim), model.Quantity(name, most)))
 }
 
-// asked is how much of a resource a pod asks for.
+// asked says how much of a resource a pod requests.
 func (o *obstacles) asked(dim int) string {
 	name := o.m.Dims.Name(dim)
 	return name + " " + model.Quantity(name, o.it.Request[dim])
 }
 
-// limitSentence names the limit, with what is left of it where that matters, and the least that would have to be left.
+// limitSentence names the limit, what is left of it where that matters, and the least that would have to be left.
 func (o *obstacles) limitSentence(rest, limits []*barrier, p phrase) string {
 	name, said := limits[0].limit.Name, []string(nil)
 	for _, b := range limits {
@@ -210,7 +213,7 @@ func (o *obstacles) reservationSentence(rest []*barrier) string {
 	return fmt.Sprintf("capacity reservation %s is used up", slices.Collect(maps.Keys(ids))[0])
 }
 
-// minValuesSentence names the first minimum that is missed.
+// minValuesSentence names the first minimum that is not met.
 func (o *obstacles) minValuesSentence(rest []*barrier, p phrase) string {
 	tally := market.NewTally(o.m, o.s.Minimums)
 	for i := range o.passing(rest) {
@@ -224,7 +227,7 @@ func (o *obstacles) minValuesSentence(rest []*barrier, p phrase) string {
 	return fmt.Sprintf("minValues asks for %d values of %s, and only %d have any %s", missed.Count, missed.Key, len(tally.Seen[i]), p.subject())
 }
 
-// until is when the first of the offerings that were refused may be asked for again, as far as it is known.
+// until says when the first of the refused offerings may be asked for again, as far as that is known.
 func (o *obstacles) until(rest []*barrier) string {
 	var shut uint64
 	for _, b := range rest {
@@ -247,10 +250,11 @@ func (o *obstacles) until(rest []*barrier) string {
 	return "until " + first.UTC().Format("15:04:05 UTC")
 }
 
-// phrase is a kind of machine in words, and where: "zone us-west-2c" has no "spot c7g with memory 64Gi free".
+// phrase is a kind of machine in words, and its place: "zone us-west-2c" has no "spot c7g with memory 64Gi free".
 type phrase struct{ place, kind string }
 
-// wordy is how many values are put into words; more of them are better read as the condition.
+// wordy is the number of values up to which a condition is put into words; more are easier to read as the condition
+// itself.
 const wordy = 3
 
 const familyKey = "karpenter.k8s.aws/instance-family"
@@ -286,7 +290,7 @@ func (o *obstacles) describe(conflict []*barrier) phrase {
 	return phrase{place, kind}
 }
 
-// zonesNamed are the zones that a condition names, if it is about few zones.
+// zonesNamed returns the zones that a condition names, if they are few; empty otherwise.
 func zonesNamed(c *model.Condition) string {
 	switch {
 	case c.Key != corev1.LabelTopologyZone || c.Operator != corev1.NodeSelectorOpIn || len(c.Values) > wordy:
@@ -297,7 +301,7 @@ func zonesNamed(c *model.Condition) string {
 	return "zones " + model.List(c.Values, "and")
 }
 
-// subject is the machine and its place.
+// subject returns the machine and its place.
 func (p *phrase) subject() string {
 	if p.place != "" {
 		return p.kind + " in " + p.place
@@ -305,7 +309,7 @@ func (p *phrase) subject() string {
 	return p.kind
 }
 
-// none says that there is no such machine that "is" or "has" something, or none at all.
+// none says that no such machine "is" or "has" a quality, or without a quality that there is none at all.
 func (p *phrase) none(verb, quality string) string {
 	switch {
 	case p.place == "" && quality == "":

@@ -14,24 +14,24 @@ type shape struct {
 	Request []int64
 	// terms are the alternatives for the labels of a node.
 	terms []model.Term
-	// wary says that taints with PreferNoSchedule keep the pods away.
+	// wary says that PreferNoSchedule taints keep the pods away.
 	wary bool
-	// Variants are the terms as seen by the market: what each admits. Empty where no machine will do.
+	// Variants are the terms as the market sees them: what each admits. They are empty if no machine will do.
 	Variants []market.Variant
 	// Allowed is the union of the variants' machines.
 	Allowed market.Bitset
 	Rules   rules.Rules
-	// most is how many of the pods one new node takes for reasons other than room.
+	// most is the number of the pods that one new node takes for reasons other than room.
 	most int
 
-	// These hold during all of a distribution, and are worth being found out once: takers are the existing nodes that may let
-	// the pods in, choices the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
+	// These caches hold for a whole distribution. takers are the existing nodes that may admit the pods, choices the
+	// choices of domains, and reach the domains of a label that exist for spread whether or not pods are in them.
 	takers  nodeRow
 	choices []domainChoice
 	reach   map[string][]string
 }
 
-// ShapeUp gives a pod group the shape that it has at a step of the ladder.
+// ShapeUp gives a pod group its shape at a step of the ladder of preferences.
 func (it *PodGroup) ShapeUp(m *market.Market, step int) {
 	it.Step, it.barred, it.shape = step, nil, it.shapes[step]
 	if it.shape == nil {
@@ -41,7 +41,7 @@ func (it *PodGroup) ShapeUp(m *market.Market, step int) {
 	}
 }
 
-// shapeAt is the shape of a pod group at a step of the ladder, as far as it does not depend on the market.
+// shapeAt returns the shape of a pod group at a step of the ladder, without what depends on the market.
 func (it *PodGroup) shapeAt(step int) *shape {
 	sh := &shape{Rules: it.Required}
 	r := &sh.Rules
@@ -61,7 +61,7 @@ func (it *PodGroup) shapeAt(step int) *shape {
 	return sh
 }
 
-// weigh prepares a pod group's shape for the market: its vector, and what may be bought for it.
+// weigh adds to a pod group's shape what depends on the market: its vector, and what may be bought for it.
 func (it *PodGroup) weigh(m *market.Market) {
 	it.Request = m.Dims.Vector(it.Class.Requests)
 	it.most = m.Dims.ClaimCaps(it.Request, &it.Rules)
@@ -90,7 +90,7 @@ func offer(m *market.Market, it *PodGroup) {
 	it.Allowed = m.UnionOf(it.Variants)
 }
 
-// ZonesOfVariants are the zones that some of the variants leave.
+// ZonesOfVariants returns the zones that some variants leave.
 func ZonesOfVariants(variants []market.Variant) uint64 {
 	var zones uint64
 	for i := range variants {
@@ -99,7 +99,7 @@ func ZonesOfVariants(variants []market.Variant) uint64 {
 	return zones
 }
 
-// relax gives up the next preference and says whether there was one.
+// relax gives up the next preference, and reports whether there was one.
 func (it *PodGroup) relax(m *market.Market) bool {
 	if it.Step == len(it.Preferences) {
 		return false
@@ -108,7 +108,7 @@ func (it *PodGroup) relax(m *market.Market) bool {
 	return true
 }
 
-// bare is the pod group when none of its preferences holds.
+// bare returns the pod group without any of its preferences.
 func (it *PodGroup) bare(m *market.Market) *PodGroup {
 	bare := *it
 	bare.ShapeUp(m, len(it.Preferences))

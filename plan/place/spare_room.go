@@ -7,8 +7,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// intoSpareRoom puts pods that have nowhere else to go onto machines that are bought for others and that they would not be
-// given: those with devices that they do not ask for. Nothing is bought for them.
+// intoSpareRoom puts pods that have no other place onto machines with devices that were bought for other pods. Nothing
+// is bought for them.
 func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNode) {
 	if !slices.ContainsFunc(planned, func(b *PlannedNode) bool { return d.Market.Machines[b.Machine].Devices }) {
 		return
@@ -22,7 +22,7 @@ func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNo
 			continue
 		}
 		before, unmet := it.shape, it.Unmet
-		// It is given all machines that would do, the odd ones too.
+		// Offer the pod group all machines that would do, including odd ones.
 		wide := it.shapeAt(it.Step)
 		wide.Request, wide.most = it.Request, it.most
 		it.shape, it.barred = wide, nil

@@ -11,16 +11,16 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// Spot capacity is taken back by the pool: an instance type in a zone. What a workload loses at once is what it has in
-// one pool, running pods included. EC2 launches where there is the most to spare, and the longer the list the better it
-// can choose, so a claim lists all spot pools but those that carry more than a third of a workload already: it leaves out
-// their instance type, or else their zone, where that changes the price by almost nothing. Which pool EC2 will take is not
-// known; of the nodes that are planned together, each is taken to get the cheapest that it lists. Where few pools cost
-// almost the same, dearer ones count as well: the fewer remain, the more a workload depends on each.
+// EC2 takes back spot capacity by pool: an instance type in a zone. What a workload can lose at once is what it has in
+// one pool, running pods included. EC2 launches where it has the most to spare, and chooses better from a longer list.
+// So a claim lists all spot pools except those that would carry more than a third of a workload. For these it leaves
+// out the instance type, or else the zone, where that changes the price by almost nothing. Which pool EC2 will take is
+// not known; each node of a plan is assumed to get the cheapest that it lists. Where few pools cost almost the same,
+// dearer ones count as well: the fewer pools remain, the more a workload depends on each.
 
 const (
-	// spotEqual is by what part a spot pool may be dearer than the cheapest to count as costing the same, and spotScarce where
-	// there are fewer than spotFew of those.
+	// spotEqual is the fraction by which a spot pool may be dearer than the cheapest and still count as costing the
+	// same. spotScarce is the fraction where fewer than spotFew pools do.
 	spotEqual  = solve.AlmostEqual
 	spotScarce = 0.015
 	spotFew    = 3
@@ -29,13 +29,13 @@ const (
 // spotPool is an instance type in a zone.
 type spotPool struct{ instanceType, zone string }
 
-// spotShares counts how much of each workload each spot pool carries.
+// spotShares counts the pods of each workload in each spot pool.
 type spotShares struct {
 	carried map[model.Workload]map[spotPool]int
 	total   map[model.Workload]int
 }
 
-// runningShares counts what runs now of the workloads that are planned for.
+// runningShares counts the running pods of the workloads that are planned for. The totals include the planned pods.
 func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
 	s := &spotShares{carried: map[model.Workload]map[spotPool]int{}, total: map[model.Workload]int{}}
 	for _, b := range planned {
@@ -55,8 +55,8 @@ func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
 	return s
 }
 
-// full are the spot pools that carry pods of some workloads and would carry more than a third of one with these, the
-// fullest first.
+// full returns the spot pools that carry pods of some workloads and, with more pods of these, would carry over a third
+// of one, the fullest first.
 func (s *spotShares) full(more map[model.Workload]int) []spotPool {
 	share := map[spotPool]float64{}
 	for w, n := range more {
@@ -70,7 +70,7 @@ func (s *spotShares) full(more map[model.Workload]int) []spotPool {
 	})
 }
 
-// divideSpot takes from the choice of spot planned nodes the pools that their workloads depend on too much.
+// divideSpot removes from the choices of spot planned nodes the pools on which their workloads depend too much.
 func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitset) {
 	var spot []int
 	for i, b := range planned {
@@ -107,7 +107,7 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 	}
 }
 
-// workloads are how many pods of each workload are on a planned node. Bare pods are of none.
+// workloads returns the number of pods of each workload on a planned node. Bare pods belong to none.
 func (b *PlannedNode) workloads() map[model.Workload]int {
 	counts := map[model.Workload]int{}
 	for pod := range b.pods {
@@ -118,14 +118,14 @@ func (b *PlannedNode) workloads() map[model.Workload]int {
 	return counts
 }
 
-// spotChoice is what a planned node may be: instance types and zones.
+// spotChoice is the instance types and zones that a planned node may have.
 type spotChoice struct {
 	*market.Market
 	types market.Bitset
 	zones uint64
 }
 
-// offers calls yield for every machine and zone of the choice.
+// offers yields every machine and zone of the choice.
 func (c *spotChoice) offers(yield func(machine, zone int) bool) {
 	for i := range c.types.All {
 		for z := range (market.Bitset{c.Machines[i].Zones & c.zones}).All {
@@ -136,7 +136,7 @@ func (c *spotChoice) offers(yield func(machine, zone int) bool) {
 	}
 }
 
-// ceiling is the price that the cheapest of the choice must not exceed when spot pools are taken out of it.
+// ceiling returns the price that the cheapest of the choice may cost after spot pools are taken out of it.
 func (c *spotChoice) ceiling() float64 {
 	lowest, equal := market.CheapestPrice(c.Market, c.types, c.zones), 0
 	for i, z := range c.offers {
@@ -150,7 +150,7 @@ func (c *spotChoice) ceiling() float64 {
 	return lowest * (1 + spotEqual)
 }
 
-// cheapest is the cheapest spot pool of the choice.
+// cheapest returns the cheapest spot pool of the choice.
 func (c *spotChoice) cheapest() (pool spotPool) {
 	lowest := math.Inf(1)
 	for i, z := range c.offers {
@@ -161,8 +161,8 @@ func (c *spotChoice) cheapest() (pool spotPool) {
 	return pool
 }
 
-// leave takes a spot pool out of the choice, with its instance type or with its zone, if what is left costs no more than a
-// ceiling.
+// leave takes a spot pool out of the choice, by instance type or else by zone, if the cheapest of what is left costs no
+// more than a ceiling.
 func (c *spotChoice) leave(pool spotPool, ceiling float64) {
 	z := slices.Index(c.Zones, pool.zone)
 	if z < 0 || c.zones&(1<<z) == 0 {

@@ -9,10 +9,11 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Preference is one preference, by what it adds to what is required.
+// Preference is one preference: what it adds to the requirements.
 type Preference struct {
 	Rules
-	// Node is a conjunction that the node's labels shall meet. Only the first of those that hold counts.
+	// Node is a conjunction that the node's labels should meet. Of the preferences that still hold, only the first with a
+	// Node counts.
 	Node model.Term
 	// Wary avoids taints with PreferNoSchedule.
 	Wary bool
@@ -56,7 +57,7 @@ func heaviest[T any](terms []T, weight func(T) int32) []T {
 
 func weightOfPods(term corev1.WeightedPodAffinityTerm) int32 { return term.Weight }
 
-// Required compiles the rules a pod cannot do without, but for those that others impose on it.
+// Required compiles a pod's required rules, without those that other pods impose on it.
 func (t *Topology) Required(class *model.Class, pod *model.Labels) Rules {
 	var r Rules
 	for i := range class.Spread {
@@ -71,7 +72,8 @@ func (t *Topology) Required(class *model.Class, pod *model.Labels) Rules {
 	return r
 }
 
-// Impose adds what follows from the terms of others, and which groups count the pod. All groups have to be known.
+// Impose adds the rules that follow from the terms of other pods, and the groups that count the pod. All groups have to
+// exist.
 func (t *Topology) Impose(r *Rules, pod *model.Labels) {
 	for _, g := range t.membersOf(pod) {
 		r.Joins = append(r.Joins, g)
@@ -81,7 +83,7 @@ func (t *Topology) Impose(r *Rules, pod *model.Labels) {
 	}
 }
 
-// PreferNoSchedule says whether some pool or node has a taint that only prefers to be left alone.
+// PreferNoSchedule says whether any pool or node has a taint with that effect.
 func PreferNoSchedule(in *model.Input) bool {
 	polite := func(taints []corev1.Taint) bool {
 		return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })

@@ -16,13 +16,13 @@ import (
 type Rules struct {
 	Spread []SpreadRule
 	Near   []NearRule
-	// Apart are the groups of which none may be in the domain.
+	// Apart are the groups none of whose pods may be in the domain.
 	Apart []*Group
 	// Joins are the groups that count the pod group's own pods.
 	Joins []*Group
 }
 
-// SpreadRule bounds by how much a domain may hold more pods of the group than the emptiest domain.
+// SpreadRule limits how many more pods of the group a domain may hold than the emptiest domain.
 type SpreadRule struct {
 	*Group
 	MaxSkew, MinDomains int
@@ -39,7 +39,7 @@ type NearRule struct {
 // Empty says that nothing is asked of other pods.
 func (r *Rules) Empty() bool { return len(r.Spread)+len(r.Near)+len(r.Apart) == 0 }
 
-// Floors are those of all rules of spread over hosts together.
+// Floors returns the sum of the floors of all rules that spread over hosts.
 func (r *Rules) Floors() int {
 	sum := 0
 	for i := range r.Spread {
@@ -50,7 +50,7 @@ func (r *Rules) Floors() int {
 	return sum
 }
 
-// NearHost is the rule to be on one node with other pods, if there is one.
+// NearHost returns the rule to be on one node with other pods; nil if there is none.
 func (r *Rules) NearHost() *NearRule {
 	if i := slices.IndexFunc(r.Near, func(n NearRule) bool { return n.Host >= 0 }); i >= 0 {
 		return &r.Near[i]
@@ -58,13 +58,13 @@ func (r *Rules) NearHost() *NearRule {
 	return nil
 }
 
-// HostCap is a bound on the pods of a group on one new node: on those that have this bound or a lower one.
+// HostCap limits the pods of a group on one new node, counting those that have this bound or a lower one.
 type HostCap struct {
 	Group *Group
 	Most  int
 }
 
-// Caps are the bounds that a shape's rules set to its own kind.
+// Caps returns the bounds that the rules set for the pod group's own pods.
 func (r *Rules) Caps() []HostCap {
 	var caps []HostCap
 	for i := range r.Spread {
@@ -96,13 +96,14 @@ func (r *Rules) Keys() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// HostAllows says how many of n pods may join a new node with this tally of the groups over hostnames. While it is new,
-// the emptiest of all nodes has none.
+// HostAllows says how many of n pods may join a new node with this tally of the groups over hostnames. While that node is
+// new, the emptiest of all nodes has no pods.
 func (r *Rules) HostAllows(tally []int32, n int) int {
 	return r.hostAllowsAbove(tally, n, func(*SpreadRule) int { return 0 })
 }
 
-// SlotAllows says the same of a node that is there, or on its way. Of those all have as many pods as the emptiest has.
+// SlotAllows says the same of a node that exists or is on its way. If no host is added to the existing ones
+// (Topology.Alone), every host has at least as many pods as the emptiest, so that more are allowed.
 func (r *Rules) SlotAllows(tally []int32, n int, t *Topology) int {
 	most := r.HostAllows(tally, n)
 	if most == n || t == nil || !t.Alone {
@@ -113,7 +114,7 @@ func (r *Rules) SlotAllows(tally []int32, n int, t *Topology) int {
 	return above
 }
 
-// floor is the number of pods that each host has.
+// floor is the number of pods that each host has at least.
 func (r *SpreadRule) floor() int {
 	least, hosts := 0, 0
 	for pods, n := range slices.Backward(r.levels) {
@@ -154,7 +155,7 @@ func (r *Rules) hostAllowsAbove(tally []int32, n int, floor func(*SpreadRule) in
 	return max(0, n)
 }
 
-// Count writes down n pods of the pod group on a node with this tally.
+// Count adds n pods of the pod group to the tally of a node.
 func (r *Rules) Count(tally []int32, n int) {
 	for _, g := range r.Joins {
 		if g.Host >= 0 {
@@ -163,8 +164,8 @@ func (r *Rules) Count(tally []int32, n int) {
 	}
 }
 
-// First says that no pod is there yet that the pod group's pods have to be near, and that they may be the first
-// themselves.
+// First says that none of the pods exist yet that the pod group's pods have to be near, and that the pod group's own pods
+// may be the first.
 func (r *Rules) First() bool {
 	return !slices.ContainsFunc(r.Near, func(n NearRule) bool { return !n.Self || n.Total > 0 })
 }
@@ -231,7 +232,8 @@ func (r *SpreadRule) Least(domains []string) int {
 	return least
 }
 
-// admitsNode says whether a node meets every condition. Of a claim without machine only what is settled is asked.
+// admitsNode says whether a node meets every condition. For a claim without a machine, it checks only labels that are
+// settled.
 func admitsNode(t model.Term, n *model.Node) bool {
 	if !n.Unsettled() {
 		return t.Admits(n.Labels) || !n.Initialized && t.Normalized().Admits(n.Labels)

@@ -13,21 +13,21 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// journal keeps how to undo what changes in groups and on existing nodes, so that it can be undone at a cost that is in
-// proportion to the changes. It is only kept while a trial of a simulation is being tried (disrupt/simulation.go).
+// journal records how to undo changes to groups and existing nodes, at a cost in proportion to the changes. It records only
+// during a trial of a simulation (disrupt/simulation.go).
 type journal struct {
 	Keeps   bool
 	Entries []func()
 }
 
-// Write notes how a change is undone, once all that came after it has been.
+// Write records how to undo a change, once all later changes have been undone.
 func (j *journal) Write(undo func()) {
 	if j.Keeps {
 		j.Entries = append(j.Entries, undo)
 	}
 }
 
-// Undo takes back what was written after so many entries.
+// Undo undoes and drops the entries from index after on.
 func (j *journal) Undo(after int) {
 	for _, undo := range slices.Backward(j.Entries[after:]) {
 		undo()
@@ -36,18 +36,19 @@ func (j *journal) Undo(after int) {
 	j.Entries = j.Entries[:after]
 }
 
-// SelectionKey tells apart what classes ask of the labels of a node.
+// SelectionKey is equal for classes that ask the same of a node's labels.
 func SelectionKey(class *model.Class) string {
 	affinity := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: class.NodeAffinity}}
 	return string(model.AppendMessage(nil, &corev1.PodSpec{NodeSelector: class.NodeSelector, Affinity: affinity}))
 }
 
-// TolerationKey is equal for tolerations that are.
+// TolerationKey is equal for equal tolerations.
 func TolerationKey(tolerations []corev1.Toleration) string {
 	return string(model.AppendTolerations(nil, tolerations))
 }
 
-// apartFrom compiles a term of anti-affinity: the group of those it is about, and the group of those who have it.
+// apartFrom compiles a term of anti-affinity: others is the group of the pods that it selects, owners the group of the pods
+// that have it.
 func (t *Topology) apartFrom(pod *model.Labels, term *corev1.PodAffinityTerm) (others, owners *Group) {
 	s, text := podSelectorOf(pod, term)
 	others = t.group("apart\x00"+text, term.TopologyKey, func(g *Group) {
@@ -59,7 +60,7 @@ func (t *Topology) apartFrom(pod *model.Labels, term *corev1.PodAffinityTerm) (o
 	return others, others.owners
 }
 
-// podSelectorOf compiles whom a term of pod affinity is about.
+// podSelectorOf compiles which pods a term of pod affinity selects, and a text that identifies the selection.
 func podSelectorOf(pod *model.Labels, term *corev1.PodAffinityTerm) (podSelector, string) {
 	selector, text := selectorFor(term.LabelSelector, pod.Set, term.MatchLabelKeys, term.MismatchLabelKeys)
 	s := podSelector{namespaces: slices.Sorted(slices.Values(term.Namespaces)), selector: selector}
@@ -98,11 +99,11 @@ func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, m
 
 // Group counts pods by the domains of one label.
 type Group struct {
-	// Place is the group's among all, Host among those whose label is the hostname, or -1.
+	// Place is the group's index among all groups, Host its index among those whose label is the hostname, or -1.
 	Place, Host int
 	// Key is the label.
 	Key string
-	// Selectors have to match a pod all for the group to count it. A group without any counts its owners: the pods
+	// Selectors all have to match a pod for the group to count it. A group without selectors counts its owners: the pods
 	// that have a certain term of anti-affinity.
 	Selectors []podSelector
 	// Included says which nodes count; nil means all of them.
@@ -116,7 +117,8 @@ type Group struct {
 
 	Counts map[string]int
 	Total  int
-	// levels are how many of the hosts that count have so many of the pods, where pods are spread over hosts; nil elsewhere.
+	// levels are, by number of pods, how many of the hosts that count have that many, where pods are spread over hosts; nil
+	// elsewhere.
 	levels []int
 	// Domains are those of the nodes that count. Hostnames are not listed: there can always be another.
 	Domains map[string]bool
@@ -126,13 +128,13 @@ type Group struct {
 // Includes says whether a node counts.
 func (g *Group) Includes(n *model.Node) bool { return g.Included == nil || g.Included(n) }
 
-// Add counts n pods more, whose domain may be open yet.
+// Add counts n more pods, whose domain may not be known yet.
 func (g *Group) Add(n int) {
 	g.Total += n
 	g.journal.Write(func() { g.Total -= n })
 }
 
-// AddAt counts n pods more in a domain.
+// AddAt counts n more pods in a domain.
 func (g *Group) AddAt(domain string, n int) {
 	g.addAt(domain, n)
 	g.journal.Write(func() {
@@ -150,7 +152,7 @@ func (g *Group) addAt(domain string, n int) {
 	g.Counts[domain] += n
 }
 
-// level notes that n hosts more have so many pods.
+// level records n more hosts with this many pods.
 func (g *Group) level(pods, n int) {
 	for len(g.levels) <= pods {
 		g.levels = append(g.levels, 0)
@@ -158,7 +160,7 @@ func (g *Group) level(pods, n int) {
 	g.levels[pods] += n
 }
 
-// podSelector is which pods a term is about.
+// podSelector selects the pods of a term.
 type podSelector struct {
 	namespaces []string
 	// spaces selects further namespaces by their labels; nil selects none.
@@ -180,12 +182,12 @@ type Topology struct {
 	Groups     []*Group
 	// Keys are the labels that groups are about.
 	Keys []string
-	// Alone says that no host comes beside those there are, and leans that this has mattered.
+	// Alone says that no host is added to the existing ones, and Leans that this made a difference.
 	Alone, Leans bool
 	byID         map[string]*Group
 	Hosts        int
-	// members are the groups that select pods which look alike. Only those are asked that are anchored at a label of theirs,
-	// by key and value, and those without an anchor.
+	// members caches the groups that select pods with the same labels. Only groups anchored at one of the pod's labels, by
+	// key and value, and groups without an anchor have to be checked.
 	members  map[*model.Labels][]*Group
 	anchored map[[2]string][]*Group
 	Journal  *journal
@@ -228,7 +230,7 @@ func (g *Group) selects(pod *model.Labels, namespaces map[string]map[string]stri
 	return len(g.Selectors) > 0 && !slices.ContainsFunc(g.Selectors, misses)
 }
 
-// membersOf are the groups that count pods that look like this, whatever else they are.
+// membersOf returns the groups that count pods with these labels, whatever else the pods are.
 func (t *Topology) membersOf(pod *model.Labels) []*Group {
 	members, known := t.members[pod]
 	if !known {
@@ -249,13 +251,13 @@ func (t *Topology) membersOf(pod *model.Labels) []*Group {
 	return members
 }
 
-// groupKey is all of a pod that groups go by.
+// groupKey is everything about a pod that matters to groups.
 type groupKey struct {
 	class  *model.Class
 	labels *model.Labels
 }
 
-// Avoid makes the groups that pods which run already demand to be apart from.
+// Avoid creates the groups for the terms of anti-affinity of pods that already have a node.
 func (t *Topology) Avoid(snapshot *model.Snapshot) {
 	seen := map[groupKey]bool{}
 	for _, n := range snapshot.Nodes {
@@ -268,8 +270,8 @@ func (t *Topology) Avoid(snapshot *model.Snapshot) {
 	}
 }
 
-// ownersOf are the groups that count a pod because of its own terms of anti-affinity, and those it must not meet because
-// of the terms of others.
+// ownersOf returns, for a pod's own terms of anti-affinity, the groups that count the pod because it has them, and the
+// groups of the pods it must not meet.
 func (t *Topology) ownersOf(class *model.Class, pod *model.Labels) (owned, others []*Group) {
 	terms := model.AntiTerms(class)
 	for i := range terms {
@@ -279,7 +281,7 @@ func (t *Topology) ownersOf(class *model.Class, pod *model.Labels) (owned, other
 	return owned, others
 }
 
-// Survey counts the pods that are bound, all but those that will move, and finds the domains there are.
+// Survey counts the bound pods, except those that will move, and finds the existing domains.
 func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 	moving := map[*model.Pod]bool{}
 	for _, pod := range waiting {
@@ -315,13 +317,13 @@ func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 		g.levels = g.levels[:0]
 		for _, n := range snapshot.Nodes {
 			if g.Includes(n) {
-				g.level(g.Counts[n.Key()], 1) // one that goes is a host until it is gone
+				g.level(g.Counts[n.Key()], 1) // a leaving node is a host until it is gone
 			}
 		}
 	}
 }
 
-// findDomains finds the domains that nodes make. One that goes away stays for as long as pods on it must not be moved.
+// findDomains finds the domains of nodes. A leaving node counts as long as it has pods that do not move with the others.
 func (t *Topology) findDomains(nodes []*model.Node, moving map[*model.Pod]bool) {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool {
 		return (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !moving[p] && p.Reschedulable() })
@@ -360,8 +362,8 @@ func Domain(n *model.Node, key string) (string, bool) {
 	return Label(n, key)
 }
 
-// Label is the value of a label that the node has or is about to have: while it is not initialized, what it is known by
-// now stands for the name of old.
+// Label returns the value of a label that the node has or is about to have: while it is not initialized, the current key of
+// a label stands for the deprecated one.
 func Label(n *model.Node, key string) (string, bool) {
 	value, has := n.Labels[key]
 	if !has && !n.Initialized {

@@ -22,7 +22,7 @@ func (a *Attachments) id() string {
 	return id.String()
 }
 
-// settle writes the attachments in one way: a volume that others mount counts once, however often it is named.
+// settle brings the attachments into canonical form: a volume that other pods mount counts once, however often it is named.
 func (a *Attachments) settle() {
 	slices.SortFunc(a.volumes, func(x, y model.AttachableVolume) int {
 		return cmp.Or(cmp.Compare(x.Driver, y.Driver), cmp.Compare(x.Handle, y.Handle))
@@ -30,7 +30,7 @@ func (a *Attachments) settle() {
 	a.volumes = slices.CompactFunc(a.volumes, func(x, y model.AttachableVolume) bool { return x == y && x.Handle != "" })
 }
 
-// attach adds a volume. Volumes of drivers without limits are left out, so that they keep no pods apart.
+// attach adds a volume. It leaves out volumes of drivers without limits, so that pods do not differ by them.
 func (b *VolumeIndex) attach(to *Attachments, volume model.AttachableVolume, shared bool) {
 	if !shared {
 		volume.Handle = ""
@@ -42,13 +42,13 @@ func (b *VolumeIndex) attach(to *Attachments, volume model.AttachableVolume, sha
 
 // AttachmentRoom is how many volumes a node can still attach. A nil room is one without limits.
 type AttachmentRoom struct {
-	// left is how many more volumes each driver attaches; a driver without limit is not there.
+	// left is how many more volumes each driver attaches; a driver without a limit is missing.
 	left map[string]int
 	// mounted are the volumes of the node's pods.
 	mounted map[model.AttachableVolume]bool
 }
 
-// NewRoom is the room on a node of an instance type that does not exist yet, as far as nodes of the same type tell.
+// NewRoom returns the room on a new node of an instance type, as far as nodes of the same type show it.
 func (b *VolumeIndex) NewRoom(instanceType string) *AttachmentRoom {
 	if len(b.Typical[instanceType]) == 0 {
 		return nil
@@ -56,7 +56,7 @@ func (b *VolumeIndex) NewRoom(instanceType string) *AttachmentRoom {
 	return &AttachmentRoom{left: maps.Clone(b.Typical[instanceType]), mounted: map[model.AttachableVolume]bool{}}
 }
 
-// Bears says whether a new node of an instance type attaches all of these.
+// Bears says whether a new node of an instance type can attach all of these.
 func (b *VolumeIndex) Bears(instanceType string, needs []Attachments) bool {
 	room := b.NewRoom(instanceType)
 	for i := range needs {
@@ -72,7 +72,7 @@ func (b *VolumeIndex) Bears(instanceType string, needs []Attachments) bool {
 func (b *VolumeIndex) Room(n *model.Node) *AttachmentRoom {
 	left := map[string]int{}
 	if !n.Initialized {
-		maps.Copy(left, b.Typical[n.InstanceType]) // drivers that are still starting have told no limit
+		maps.Copy(left, b.Typical[n.InstanceType]) // drivers that are still starting have not reported a limit
 	}
 	maps.Copy(left, n.AttachLimits)
 	if len(left) == 0 {
@@ -88,7 +88,7 @@ func (b *VolumeIndex) Room(n *model.Node) *AttachmentRoom {
 		}
 	}
 	for _, name := range n.Attached {
-		// What is attached and mounted by no pod here still takes its place, until it is detached.
+		// A volume that is attached, but mounted by no pod here, takes up room until it is detached.
 		if volume := b.storage.Volumes[name]; volume != nil {
 			r.mount(volume.AttachableVolume)
 		}
@@ -96,7 +96,7 @@ func (b *VolumeIndex) Room(n *model.Node) *AttachmentRoom {
 	return r
 }
 
-// mounted are the volumes of a pod that has a node. What cannot be found is not counted, as the kube-scheduler does not.
+// mounted returns the volumes of a pod that has a node. Like the kube-scheduler, it does not count what cannot be found.
 func (b *VolumeIndex) mounted(pod *model.Pod) []model.AttachableVolume {
 	volumes := slices.Clone(pod.Mounts.Inline)
 	for i := range pod.Mounts.Claims {
@@ -124,7 +124,7 @@ func (r *AttachmentRoom) mount(volume model.AttachableVolume) {
 	r.left[volume.Driver]--
 }
 
-// Holds says how many pods that attach the same, at most so many, find room.
+// Holds says how many pods with these attachments have room, up to most.
 func (r *AttachmentRoom) Holds(a *Attachments, most int) int {
 	if r == nil || a.None() || most <= 0 {
 		return most
@@ -150,7 +150,7 @@ func (r *AttachmentRoom) Holds(a *Attachments, most int) int {
 	return most
 }
 
-// Put takes the room of n pods that attach the same.
+// Put takes up the room of n pods with these attachments.
 func (r *AttachmentRoom) Put(a *Attachments, n int) {
 	if r == nil || n == 0 {
 		return
@@ -164,7 +164,7 @@ func (r *AttachmentRoom) Put(a *Attachments, n int) {
 	}
 }
 
-// Clone returns a room of its own.
+// Clone returns an independent copy.
 func (r *AttachmentRoom) Clone() *AttachmentRoom {
 	if r == nil {
 		return nil

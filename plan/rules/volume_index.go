@@ -45,7 +45,8 @@ type VolumeIndex struct {
 	limited map[string]bool
 	// Typical are the attach limits of nodes, by instance type and driver.
 	Typical map[string]map[string]int
-	// free are the volumes that a claim may be bound to, by StorageClass; kept those kept for one claim, by its key.
+	// free are the volumes that any claim may be bound to, by StorageClass; kept are those reserved for one claim, by its
+	// key.
 	free map[string][]*model.Volume
 	kept map[string][]*model.Volume
 	// given are the free volumes of a class that the claims of pods that wait may have, by the claim's key.
@@ -62,7 +63,7 @@ type location struct {
 	refusal string
 }
 
-// Volumes opens the book on the snapshot's volumes.
+// Volumes indexes the snapshot's volumes.
 func Volumes(s *model.Snapshot) *VolumeIndex {
 	b := &VolumeIndex{
 		Snapshot: s,
@@ -83,7 +84,8 @@ func Volumes(s *model.Snapshot) *VolumeIndex {
 	return b
 }
 
-// learn takes up the limits of a node. Nodes of one type may differ by what else is attached to them; the least counts.
+// learn records the attach limits of a node. Nodes of one type may differ by what else is attached to them; the lowest
+// limit counts.
 func (b *VolumeIndex) learn(n *model.Node) {
 	for driver, limit := range n.AttachLimits {
 		b.limited[driver] = true
@@ -99,7 +101,7 @@ func (b *VolumeIndex) learn(n *model.Node) {
 	}
 }
 
-// use takes up which claims pods mount.
+// use records which claims pods mount.
 func (b *VolumeIndex) use(pods []*model.Pod) {
 	for _, pod := range pods {
 		for _, name := range pod.Mounts.Names() {
@@ -138,7 +140,7 @@ func (b *VolumeIndex) named(claim *model.VolumeClaim) *model.StorageClass {
 	return b.storage.Classes[*claim.Class]
 }
 
-// classOf finds the StorageClass of an unbound claim, or says why no pod can bring it a volume.
+// classOf finds the StorageClass of an unbound claim, or says why placing a pod cannot bring it a volume.
 func (b *VolumeIndex) classOf(claim *model.VolumeClaim) (*model.StorageClass, string) {
 	switch class := b.named(claim); {
 	case class != nil && class.Delayed:
@@ -154,7 +156,7 @@ func (b *VolumeIndex) classOf(claim *model.VolumeClaim) (*model.StorageClass, st
 	}
 }
 
-// selected is about a volume that is being made for a node.
+// selected locates a volume that is being made for a node.
 func (b *VolumeIndex) selected(at location, name string, class *model.StorageClass) location {
 	for _, n := range b.Snapshot.Nodes {
 		if n.Name != name {
@@ -174,8 +176,8 @@ func (b *VolumeIndex) selected(at location, name string, class *model.StorageCla
 }
 
 const (
-	// inTreePrefix begins the names of the in-tree provisioners. Those that no CSI driver has replaced are not part of
-	// Kubernetes any more, but for hostPathProvisioner, the one of single-node test clusters.
+	// inTreePrefix begins the names of the in-tree provisioners. Those that no CSI driver has replaced have been removed
+	// from Kubernetes, except hostPathProvisioner, the one of single-node test clusters.
 	inTreePrefix        = "kubernetes.io/"
 	hostPathProvisioner = inTreePrefix + "host-path"
 	// noProvisioner is the provisioner of classes whose volumes are made by hand.
@@ -206,7 +208,7 @@ func (b *VolumeIndex) unprovided(class *model.StorageClass) string {
 		class.Name, strings.Join(slices.Compact(unknown), " or "))
 }
 
-// labelled says whether a node that is there or may come can have a label.
+// labelled says whether an existing or future node can have a label.
 func (b *VolumeIndex) labelled(key string) bool {
 	onNode := func(n *model.Node) bool { _, ok := n.Labels[key]; return ok }
 	asked := func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key }

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Restrict returns the alternatives that meet a pod's own and its volumes'.
+// Restrict combines a pod's own alternatives with those of its volumes.
 func (n *VolumeNeeds) Restrict(terms []model.Term) []model.Term {
 	if n.alternatives == nil {
 		return terms
@@ -31,12 +31,12 @@ func (b *VolumeIndex) Needs(pod *model.Pod) VolumeNeeds {
 	return needs
 }
 
-// maxAlternatives bounds the alternatives that a pod's volumes multiply to. Zones and hosts of one volume are one
-// alternative, so that only volumes in many places by several labels each come near it. What is beyond is left out: the
-// pod then has less choice than it might, and is never misplaced.
+// maxAlternatives limits the alternatives that a pod's volumes multiply to. All zones or hosts of one volume are a single
+// alternative, so that only volumes that are each in many places by several labels come near the limit. Alternatives beyond
+// it are left out: the pod then has less choice than it might, but is never misplaced.
 const maxAlternatives = 64
 
-// work looks at each volume, and refuses where there is one that the pod cannot use.
+// work derives the needs from each volume. It refuses if there is one that the pod cannot use.
 func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, refusal string) {
 	var placed []string
 	for i := range pod.Mounts.Claims {
@@ -98,8 +98,8 @@ func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location
 	return at
 }
 
-// before is the pod that keeps another from using a claim of access mode ReadWriteOncePod: one that runs, or among
-// those that wait the one the kube-scheduler tries first.
+// before returns the pod that keeps another from using a claim with access mode ReadWriteOncePod: one that has a node, or
+// else the waiting pod that the kube-scheduler tries first.
 func (b *VolumeIndex) before(key string, pod *model.Pod) *model.Pod {
 	var first *model.Pod
 	for _, user := range b.users[key] {

@@ -11,9 +11,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// A volume that is there already is there once: two claims cannot have it. The claims of waiting pods are given free
-// volumes in the order of the kube-scheduler's queue; a claim goes without only if no other distribution serves it without
-// leaving an earlier one with none.
+// An existing volume can serve only one claim. The claims of waiting pods get free volumes in the order of the
+// kube-scheduler's queue; a claim gets none only if no other distribution serves it without leaving an earlier claim with
+// none.
 
 // seeker is a claim that looks for a volume made by hand.
 type seeker struct {
@@ -22,8 +22,8 @@ type seeker struct {
 	free []*model.Volume
 }
 
-// distributed gives the free volumes of a class to the claims of the pods that wait: one to each that others compete with,
-// and to the others all they match.
+// distributed assigns the free volumes of a class to the claims of waiting pods: one to each claim that competes with
+// others, and to the other claims all that they match.
 func (b *VolumeIndex) distributed(class *model.StorageClass) map[string][]*model.Volume {
 	if known, ok := b.given[class]; ok {
 		return known
@@ -47,7 +47,8 @@ func (b *VolumeIndex) distributed(class *model.StorageClass) map[string][]*model
 	return result
 }
 
-// seat finds a volume for a seeker, moving those before it to others they match where that helps (an augmenting path).
+// seat finds a volume for a seeker. Where it helps, it moves earlier seekers to other volumes that they match (an
+// augmenting path).
 func (s *seeker) seat(taken map[*model.Volume]*seeker, tried map[*model.Volume]bool) bool {
 	if i := slices.IndexFunc(s.free, func(v *model.Volume) bool { return taken[v] == nil }); i >= 0 {
 		taken[s.free[i]] = s
@@ -66,7 +67,8 @@ func (s *seeker) seat(taken map[*model.Volume]*seeker, tried map[*model.Volume]b
 	return false
 }
 
-// seekers are the claims of a class without volume that waiting pods mount, in the order of the kube-scheduler's queue.
+// seekers returns the claims of a class that have no volume and that waiting pods mount, in the order of the
+// kube-scheduler's queue.
 func (b *VolumeIndex) seekers(class *model.StorageClass) []*seeker {
 	waiting := slices.DeleteFunc(slices.Clone(b.Snapshot.Pending), func(p *model.Pod) bool { return p.Mounts == nil || p.Virtual || !p.Provisionable() })
 	slices.SortFunc(waiting, inQueue)
@@ -92,7 +94,8 @@ func (b *VolumeIndex) seekers(class *model.StorageClass) []*seeker {
 	return seekers
 }
 
-// claimOf is a claim that a pod mounts, and its key: as it is, or as its template says it will be; nil where it is neither.
+// claimOf returns a claim that a pod mounts, and its key: the claim that exists, or the one that its template will become;
+// nil if there is neither.
 func (b *VolumeIndex) claimOf(pod *model.Pod, mount *model.MountedClaim) (string, *model.VolumeClaim) {
 	key := pod.Namespace + "/" + mount.Name
 	claim := b.storage.Claims[key]
@@ -102,7 +105,7 @@ func (b *VolumeIndex) claimOf(pod *model.Pod, mount *model.MountedClaim) (string
 	return key, claim
 }
 
-// own are the volumes among those a claim matches that it need not share with other claims.
+// own returns those of the volumes a claim matches that it need not share with other claims.
 func (b *VolumeIndex) own(key string, class *model.StorageClass, free []*model.Volume) []*model.Volume {
 	// A pod that does not wait in the queue, such as one that has to leave its node, may have any of them.
 	if given, waits := b.distributed(class)[key]; waits {
@@ -127,8 +130,8 @@ func (b *VolumeIndex) handMade(at location, key string, class *model.StorageClas
 	return either(at, nil, free)
 }
 
-// matching are the volumes that exist and would be bound to a claim, as k8s.io/component-helpers/storage/volume
-// chooses them; which of them it is depends on the node.
+// matching returns the existing volumes that would be bound to a claim, as k8s.io/component-helpers/storage/volume chooses
+// them; which of them it is depends on the node.
 func (b *VolumeIndex) matching(key string, claim *model.VolumeClaim, class *model.StorageClass) []*model.Volume {
 	var matching []*model.Volume
 	for _, volume := range b.kept[key] {
@@ -137,7 +140,7 @@ func (b *VolumeIndex) matching(key string, claim *model.VolumeClaim, class *mode
 		}
 	}
 	if len(matching) > 0 {
-		return matching // what is kept for a claim comes before what is free, even where it is out of reach
+		return matching // volumes reserved for a claim have precedence over free ones, even if out of reach
 	}
 	selector := labels.Everything()
 	if claim.Selector != nil {
@@ -152,12 +155,12 @@ func (b *VolumeIndex) matching(key string, claim *model.VolumeClaim, class *mode
 	return matching
 }
 
-// holds says whether the volume is large enough for a claim and of its kind.
+// holds says whether the volume is large enough for a claim and has its volume mode.
 func holds(v *model.Volume, claim *model.VolumeClaim) bool {
 	return v.Bytes >= claim.Bytes && v.Block == claim.Block
 }
 
-// either is a location in one of a class's places or at one of the free volumes.
+// either restricts a location to a class's places and those of the free volumes.
 func either(at location, places []model.Term, free []*model.Volume) location {
 	all := slices.Clone(places)
 	for _, volume := range free {

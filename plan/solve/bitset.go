@@ -12,16 +12,16 @@ type Bitset []uint64
 // NewBitset returns an empty set of numbers below size.
 func NewBitset(size int) Bitset { return make(Bitset, (size+63)/64) }
 
-// Set puts a number in.
+// Set adds a number.
 func (b Bitset) Set(i int) { b[i>>6] |= 1 << (i & 63) }
 
-// Clear takes a number out.
+// Clear removes a number.
 func (b Bitset) Clear(i int) { b[i>>6] &^= 1 << (i & 63) }
 
 // Has says whether a number is in the set.
 func (b Bitset) Has(i int) bool { return b[i>>6]&(1<<(i&63)) != 0 }
 
-// DeleteFunc takes out the numbers of which something holds.
+// DeleteFunc removes the numbers for which holds is true.
 func (b Bitset) DeleteFunc(holds func(int) bool) {
 	for i := range b.All {
 		if holds(i) {
@@ -30,21 +30,21 @@ func (b Bitset) DeleteFunc(holds func(int) bool) {
 	}
 }
 
-// Intersect removes what is not in other.
+// Intersect removes the numbers that are not in other.
 func (b Bitset) Intersect(other Bitset) {
 	for i := range b {
 		b[i] &= other[i]
 	}
 }
 
-// Unite adds what is in other.
+// Unite adds the numbers in other.
 func (b Bitset) Unite(other Bitset) {
 	for i := range b {
 		b[i] |= other[i]
 	}
 }
 
-// Exclude removes what is in other.
+// Exclude removes the numbers in other.
 func (b Bitset) Exclude(other Bitset) {
 	for i := range b {
 		b[i] &^= other[i]
@@ -71,12 +71,12 @@ func (b Bitset) Within(other Bitset) bool {
 	return true
 }
 
-// Empty says that no number is in the set.
+// Empty reports whether the set has no numbers.
 func (b Bitset) Empty() bool {
 	return !slices.ContainsFunc(b, func(word uint64) bool { return word != 0 })
 }
 
-// Key is equal for equal sets.
+// Key returns a string that is equal for equal sets.
 func (b Bitset) Key() string {
 	key := make([]byte, 0, len(b)*8)
 	for _, word := range b {
@@ -85,10 +85,10 @@ func (b Bitset) Key() string {
 	return string(key)
 }
 
-// Clone returns a set of its own.
+// Clone returns a copy of the set.
 func (b Bitset) Clone() Bitset { return slices.Clone(b) }
 
-// All calls yield for every member in rising order.
+// All yields every number in ascending order.
 func (b Bitset) All(yield func(int) bool) {
 	for w, word := range b {
 		for word != 0 {

@@ -2,14 +2,16 @@ package solve
 
 import "math"
 
-// LowerBound is what no purchase for all demands can undercut, in dollars per hour, as long as the budgets do not matter.
+// LowerBound returns a price that no purchase for all demands can undercut, in dollars per hour, as long as the budgets
+// do not matter.
 //
-// The worths of the linear program would be such a bound if no load at all carried more than its machine costs. The loads
-// that were tried do not, but there are others. So each machine is given a limit that no load can exceed: the value of its
-// knapsack when pieces are divisible, or that of the best load where a search comes to its end. The worths are scaled down
-// until every limit is within its price (Farley, "A note on bounding a class of linear programming problems", 1990).
+// The worths of the linear program would be such a bound if no load at all were worth more than its machine costs. That
+// is true of the loads that were tried, but there are others. So each machine gets a limit that no load can exceed: the
+// value of its knapsack when pieces are divisible, or that of the best load if a search completes. The worths are
+// scaled down until every limit is within its price (Farley, "A note on bounding a class of linear programming
+// problems", 1990).
 //
-// Where demands are grouped into rows, each counts as its row's smallest.
+// Where demands are grouped into rows, each counts as if it were its row's smallest.
 func LowerBound(p *Problem) float64 {
 	options := byPrice(p)
 	if len(options) == 0 {
@@ -61,8 +63,8 @@ func LowerBound(p *Problem) float64 {
 	return highest
 }
 
-// divisible is the bound where pieces may be divided: what all of them cost at prices of resources for which no machine
-// has more room than it costs.
+// divisible returns the bound for divisible pieces: the cost of all of them at resource prices at which no machine's
+// room is worth more than the machine costs.
 func divisible(p *Problem, size, prices []float64) float64 {
 	sum, scale := 0.0, 1.0
 	for m := range p.Machines {
@@ -80,11 +82,11 @@ func divisible(p *Problem, size, prices []float64) float64 {
 	return sum * scale
 }
 
-// Bounds of the effort a proof is worth.
+// Limits on the effort that a proof is worth.
 const (
 	provingRounds = 100
 	maxProofs     = 60
-	// closeEnough is how near the bound has to come to what the program costs.
+	// closeEnough is how near the bound has to come to the cost of the program.
 	closeEnough     = 1.002
 	provingBranches = 400_000
 )

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// filler fills machines, one at a time, with what is in stock.
+// filler fills machines one at a time with pieces in stock.
 type filler struct {
 	p     *Problem
 	rows  []row
 	stock *stock
-	// worth is what a piece of each row is worth, in dollars per hour, and scale what a piece of each demand is worth
-	// compared with its row's.
+	// worth is the worth of a piece of each row, in dollars per hour. scale is the worth of a piece of each demand
+	// relative to its row's.
 	worth []float64
 	scale []float64
 	// home is the row of each demand.
 	home []int
-	// shadow is what a unit of each budget is worth.
+	// shadow is the worth of a unit of each budget.
 	shadow []float64
-	// members are the rows that may use each machine, prices what a unit of its room is worth to them.
+	// members are the rows that may use each machine. prices are what a unit of its room is worth to them.
 	members [][]int
 	prices  [][]float64
-	// fits are how many pieces of each member fit a machine to themselves, left how many there are of each row.
+	// fits is how many pieces of each member fit an otherwise empty machine. left is how many pieces of each row there
+	// are.
 	fits [][]int
 	// slack is the share of every machine that is kept free.
 	slack   float64
@@ -29,7 +30,7 @@ type filler struct {
 	scratch scratch
 }
 
-// scratch is memory that is used again and again.
+// scratch is memory that is reused.
 type scratch struct {
 	scarcity, factors   []float64
 	candidates, cursors []int
@@ -82,7 +83,7 @@ func (f *filler) count() {
 	}
 }
 
-// total is the worth of what is left.
+// total returns the worth of what is left.
 func (f *filler) total() float64 {
 	total := 0.0
 	for k, left := range f.stock.left {
@@ -93,7 +94,7 @@ func (f *filler) total() float64 {
 	return total
 }
 
-// cost is what a machine costs in some zones, with what it takes of budgets that are short.
+// cost returns the cost of a machine in some zones, with the worth of what it takes of budgets.
 func (f *filler) cost(machine int, zones uint64) float64 {
 	cost := f.p.Machines[machine].priceIn(zones)
 	for _, t := range f.p.Machines[machine].Takes {
@@ -113,13 +114,13 @@ type filling struct {
 	value   float64
 }
 
-// choice is the load of the highest merit that was considered.
+// choice is the load of the highest merit considered so far.
 type choice struct {
 	load  *Load
 	merit float64
 }
 
-// consider takes a load that is better, by more than a rounding error.
+// consider takes a load if it is better by more than a rounding error.
 func (c *choice) consider(l *Load, merit float64) {
 	if l != nil && (c.load == nil || merit > c.merit*(1+1e-9)) {
 		c.load, c.merit = l, merit
@@ -135,7 +136,7 @@ func (f *filler) buy(result *packing, l *Load) {
 	f.count()
 }
 
-// begin starts a load. The one that was begun before has to be done.
+// begin starts a load. The load that was begun before has to be done.
 func (f *filler) begin(machine int) filling {
 	for d, amount := range f.p.Machines[machine].Room {
 		f.scratch.room[d] = amount - int64(f.slack*float64(amount))
@@ -143,7 +144,8 @@ func (f *filler) begin(machine int) filling {
 	return filling{f: f, machine: machine, zones: f.p.Machines[machine].zones(), free: f.scratch.room, content: f.scratch.content[:0]}
 }
 
-// done is the finished load and its merit: what it carries for each dollar. It is nil if it is empty or may not be bought.
+// done returns the finished load and its merit: the worth it carries for each dollar. It returns nil if the load is
+// empty or may not be bought.
 func (t *filling) done() (*Load, float64) {
 	for _, c := range t.content {
 		t.f.scratch.loaded[c.Demand] = 0
@@ -157,7 +159,7 @@ func (t *filling) done() (*Load, float64) {
 	return l, t.value / t.f.cost(t.machine, t.zones)
 }
 
-// put adds up to n pieces of a demand and returns how many there was room for.
+// put adds up to n pieces of a demand, and returns how many it added.
 func (t *filling) put(k, n int) int {
 	d, loaded := &t.f.p.Demands[k], t.f.scratch.loaded
 	n = min(n, Times(d.Request, t.free))
@@ -196,26 +198,26 @@ func (t *filling) add(c Count) {
 	t.content = append(t.content, c)
 }
 
-// worthOf is what a piece of a demand is worth.
+// worthOf returns the worth of a piece of a demand.
 func (f *filler) worthOf(k int) float64 { return f.scale[k] * f.worth[f.home[k]] }
 
 // manner is a way to fill a machine.
 type manner int
 
-// The manners all take what is worth most for the room it takes.
+// All manners take what is worth most for the room it takes.
 const (
-	// scarce counts a resource the more the less is left of it.
+	// scarce weights a resource more the less of it is left.
 	scarce manner = iota
-	// dear does so, too, and prefers pieces that are worth much, which are harder to place later.
+	// dear does the same, and prefers pieces that are worth much, which are harder to place later.
 	dear
-	// priced counts resources at the knapsack's prices.
+	// priced weights resources by the knapsack's prices.
 	priced
-	// once sees how scarce resources are on the empty machine, and never again: much faster than the others.
+	// once weights resources by their scarcity on the empty machine only: much faster than the others.
 	once
 )
 
-// fill loads a machine, beginning with as much of some content as there is. Then it takes, again and again, pieces of the row
-// that is worth most for the room it takes. It returns the load and its merit; nil if nothing fits.
+// fill loads a machine, starting with as much of some content as there is. Then it repeatedly adds pieces of the row
+// that is worth most for the room it takes. It returns the load and its merit; the load is nil if nothing fits.
 func (f *filler) fill(machine int, how manner, content []Count) (*Load, float64) {
 	t := f.begin(machine)
 	for _, c := range content {
@@ -254,7 +256,7 @@ func (f *filler) fill(machine int, how manner, content []Count) (*Load, float64)
 	return t.done()
 }
 
-// fillInOrder adds as much of each row as there is room for, of what is worth the most for the room it takes first.
+// fillInOrder adds as much of each row as there is room for, in descending order of worth for the room taken.
 func (t *filling) fillInOrder(candidates []int) {
 	prices, rate := t.f.scarcity(t.free), t.f.scratch.factors
 	for _, r := range candidates {
@@ -274,7 +276,7 @@ func (t *filling) fillInOrder(candidates []int) {
 	}
 }
 
-// scarcity is what a unit of each resource counts for, the more the less is free of it.
+// scarcity returns the weight of a unit of each resource: the higher, the less of it is free.
 func (f *filler) scarcity(free []int64) []float64 {
 	for d, amount := range free {
 		f.scratch.scarcity[d] = 0
@@ -285,8 +287,8 @@ func (f *filler) scarcity(free []int64) []float64 {
 	return f.scratch.scarcity
 }
 
-// putFrom adds some pieces of a row, the largest that fit, and says whether there were any. Of many alike pieces only a part is
-// added, so that others have their turn.
+// putFrom adds some pieces of a row, the largest that fit, and reports whether it added any. Of many alike pieces it
+// adds only a part, so that other rows have their turn.
 func (t *filling) putFrom(r int) bool {
 	row, cursors := &t.f.rows[r], t.f.scratch.cursors
 	for ; cursors[r] < len(row.members); cursors[r]++ {
@@ -306,7 +308,7 @@ func (t *filling) putFrom(r int) bool {
 	return false
 }
 
-// pick drops the candidates that have no room and returns the position of the best of the others, or -1.
+// pick drops the candidates that have no room, and returns the rest and the position of the best of them, or -1.
 func (f *filler) pick(candidates []int, factors, prices []float64, room []int64) ([]int, int) {
 	pick, highest := -1, -1.0
 	kept := candidates[:0]
@@ -334,7 +336,7 @@ next:
 	return kept, pick
 }
 
-// fairShare is the part of what is left that fits one machine when every demand is cut by the same factor.
+// fairShare returns the part of what is left that fits one machine when every demand is reduced by the same factor.
 func (f *filler) fairShare(machine int) []Count {
 	room := f.p.Machines[machine].Room
 	asked := make([]int64, len(room))

@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// node is a machine in flight: one of several, which becomes the cheapest of those that hold all it was given.
+// node is a machine in flight: one of several, which becomes the cheapest of those that hold all that was put on it.
 type node struct {
 	// options are the machines it may become, the cheapest first.
 	options []int
 	zones   uint64
-	// need is what its content takes, spare the most that any option has free of each dimension.
+	// need is what its content takes. spare is the most that any option has free of each dimension.
 	need, spare []int64
 	content     []Count
 	pieces      int
 }
 
-// firstFit puts pieces, in an order of demands, onto the first machine in flight that takes them, and opens another where
-// none does. It is what a plain autoscaler does: slow to see what fits together, but never far off.
+// firstFit puts pieces, in a given order of demands, onto the first machine in flight that takes them, and opens
+// another where none does. A plain autoscaler works this way. It does not see what fits together well, but is never far
+// from the lowest price.
 func firstFit(s *stock, order, options []int) *packing {
 	var nodes []*node
 	for _, k := range order {
@@ -38,7 +39,8 @@ func firstFit(s *stock, order, options []int) *packing {
 	return settled(s, nodes)
 }
 
-// settled buys the cheapest machine of each node in flight. What is on a node that can be none of them is left.
+// settled buys the cheapest machine for each node in flight. The pieces of a node for which no machine can be bought
+// are put back.
 func settled(s *stock, nodes []*node) *packing {
 	result := &packing{rest: s}
 	for _, n := range nodes {
@@ -58,7 +60,7 @@ func settled(s *stock, nodes []*node) *packing {
 	return result
 }
 
-// open is an empty node that may become any of some machines.
+// open returns an empty node that may become any of some machines.
 func open(p *Problem, options []int) *node {
 	n := &node{options: options, zones: math.MaxUint64}
 	dims := len(p.Machines[options[0]].Room)
@@ -67,7 +69,7 @@ func open(p *Problem, options []int) *node {
 	return n
 }
 
-// measure finds the most that any option has free.
+// measure updates the most that any option has free.
 func (n *node) measure(p *Problem) {
 	for d := range n.spare {
 		n.spare[d] = math.MinInt64
@@ -79,7 +81,7 @@ func (n *node) measure(p *Problem) {
 	}
 }
 
-// take puts as many pieces of a demand onto the node as it may have, and says whether there were any.
+// take puts as many pieces of a demand as possible onto the node, and reports whether it put any.
 func (n *node) take(s *stock, k int) bool {
 	d := &s.p.Demands[k]
 	if !Fits(d.Request, n.spare) {
@@ -125,7 +127,7 @@ func (n *node) take(s *stock, k int) bool {
 	return false
 }
 
-// trimmed is a load on the cheapest machine that holds it. Options are ordered by price.
+// trimmed returns a load on the cheapest machine that holds it. Options are ordered by price.
 func trimmed(p *Problem, l Load, options []int) Load {
 	need := make([]int64, len(p.Machines[l.Machine].Room))
 	zones := uint64(math.MaxUint64)
@@ -151,7 +153,7 @@ func trimmed(p *Problem, l Load, options []int) Load {
 	return l
 }
 
-// joined says that the pieces of a content may be on a machine together, whatever their size.
+// joined reports whether the pieces of a content may be on a machine together, regardless of room.
 func joined(p *Problem, m int, content []Count) bool {
 	for i, c := range content {
 		d := &p.Demands[c.Demand]

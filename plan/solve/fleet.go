@@ -1,9 +1,9 @@
 package solve
 
-// slacks are the shares of a fleet's machines that may be kept free for what the kube-scheduler puts elsewhere.
+// slacks are the shares of a fleet's machines that are kept free for pods that the kube-scheduler puts elsewhere.
 var slacks = [...]float64{0, 0.025}
 
-// fleet buys alike machines with the same mixture on each.
+// fleet buys machines of one type with the same mixture on each.
 func (s *solver) fleet(rest *stock, machine int, slack float64) *packing {
 	f := newFiller(rest, s.rows, s.size)
 	f.slack = slack

@@ -6,30 +6,32 @@ import (
 	"slices"
 )
 
-// worthwhile is the merit that a load of the program has to have when it is made of pieces of their real size and within shares.
+// worthwhile is the merit that a load of the program must still have when it is made of pieces of their real size and
+// within shares.
 const worthwhile = 0.97
 
-// again is the share of the worth that may be bought before what is left is valued anew, and revalued how often that
-// is done. The first valuation looks long, for all the others only change the remainder.
+// again is the share of the total worth that is bought before what is left is valued anew, and revalued is how often
+// that happens. The first valuation takes long, because all others only change the remainder.
 const (
 	again       = 0.4
 	revalued    = 4
 	quickRounds = 12
 )
 
-// guide buys by what pieces are worth: what the program wants in whole numbers, and then the load of the highest merit, one
-// by one.
+// guide buys by the worth of pieces: first the whole-number part of what the program wants, then the load of the
+// highest merit, one at a time.
 type guide struct {
 	f     *filler
 	loads []wanted
-	// known is the best load of each machine when it was last looked for: its merit is an upper bound, since pieces only
-	// become fewer. order has the machines by that.
+	// known is the best load of each machine when it was last computed. Its merit is an upper bound, because pieces
+	// only become fewer. order lists the machines by that bound.
 	known []choice
 	order []int
 }
 
-// guided is a packing by worth, with the duals of the program as worths, until so much is bought that the rest is better
-// valued anew: few pieces that fill no machine are worth something else than many that do.
+// guided returns a packing by worth, with the duals of the program as worths. When a share of the worth is bought, it
+// values the rest anew, up to revaluations times: a few pieces that fill no machine are not worth the same as many that
+// do.
 func (s *solver) guided(rest *stock, revaluations int) *packing {
 	result := &packing{rest: rest}
 	program, rows := s.program, s.rows
@@ -57,7 +59,7 @@ func (s *solver) guided(rest *stock, revaluations int) *packing {
 	}
 }
 
-// guide takes the duals of a program as worths. No piece is worth nothing: it has to go somewhere.
+// guide takes the duals of a program as worths. No piece is worth nothing, because it has to go somewhere.
 func (s *solver) guide(program *program, f *filler) *guide {
 	least := s.p.Machines[s.options[0]].priceIn(math.MaxUint64)
 	for r := range f.rows {
@@ -73,7 +75,7 @@ func (s *solver) guide(program *program, f *filler) *guide {
 	return g
 }
 
-// buyWhole buys what the program wants in whole numbers, with pieces of their real size.
+// buyWhole buys the whole-number part of what the program wants, with pieces of their real size.
 func (g *guide) buyWhole(result *packing) {
 	for _, w := range g.loads {
 		for range int(w.level + 1e-6) {
@@ -86,7 +88,8 @@ func (g *guide) buyWhole(result *packing) {
 	}
 }
 
-// content is that of a load of the program with all demands of its rows: of each row, pieces of all sizes that are left.
+// content returns the content of a load of the program, spread over the demands of its rows that are left, so that each
+// row contributes pieces of all sizes.
 func (g *guide) content(l *Load) []Count {
 	var content []Count
 	for _, c := range l.Content {
@@ -104,9 +107,9 @@ func (g *guide) content(l *Load) []Count {
 	return content
 }
 
-// best is the load of the highest merit that can be made of what is left, or nil if nothing can be bought any more. The
-// merit of a machine can only fall while pieces become fewer, so machines are looked at in the order of what they were worth
-// last, and only until no other can be better.
+// best returns the load of the highest merit that can be made of what is left, or nil if nothing can be bought. The
+// merit of a machine can only fall as pieces become fewer. So machines are tried in the order of their last merit, and
+// only until no other can be better.
 func (g *guide) best() *Load {
 	var best choice
 	for _, w := range g.loads {
@@ -128,7 +131,7 @@ func (g *guide) best() *Load {
 	return best.load
 }
 
-// fullest is the load of the highest merit of some that a machine is filled with by turns.
+// fullest returns the load of the highest merit among those that the different manners make for a machine.
 func (g *guide) fullest(m int) choice {
 	var best choice
 	for how := scarce; how <= priced; how++ {

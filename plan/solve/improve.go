@@ -6,34 +6,38 @@ import (
 	"slices"
 )
 
-// A packing is improved by taking a few machines out of it, those that carry the least for their price more often than
-// others, and buying anew for what was on them, until that has not helped for long (Schrimpf et al., "Record breaking
-// optimization results using the ruin and recreate principle", 2000). The generator's seed is fixed: the same problem has
-// the same solution.
+// A packing is improved by taking out a few machines, more often those that carry little for their price, and buying
+// anew for what was on them, until that has not helped for a long time (Schrimpf et al., "Record breaking optimization
+// results using the ruin and recreate principle", 2000). The generator's seed is fixed: the same problem has the same
+// solution.
 
-// Bounds of the work.
+// Limits on the work.
 const (
-	// maxImproved is how many machines a packing may have: of more than that, each is less than a percent of the price.
+	// maxImproved is the number of machines up to which a packing is improved: in larger ones, each is less than a
+	// percent of the price.
 	maxImproved = 100
-	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands,
-	// and breadth attempts times the machines to choose from.
+	// improvements is the number of attempts for a small packing. effort limits attempts times the pieces and demands,
+	// and breadth limits attempts times the machines to choose from.
 	improvements = 5000
 	effort       = 600_000
 	breadth      = 150_000
-	// patience is how many attempts may be in vain, one after the other.
+	// patience is the number of attempts in a row that may fail.
 	patience = 2000
-	// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
+	// improvable is how much more than the program a packing must cost for attempts at improvement to pay.
 	improvable = 1.001
-	// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
-	// which also saves machines at the same price. Others than the cheapest are improved as well, each with the scouting part of
-	// the attempts, and then the best as often as this, each time otherwise, until nothing is left to win.
+	// few is the number of pieces up to which one machine more or less may be a percent of the price. Such packings are
+	// always improved, which also saves machines at the same price. Packings other than the cheapest are improved too,
+	// each with attempts divided by scouting. Then the best is improved up to often times, each time with another seed,
+	// until nothing is left to gain.
 	few      = 400
 	scouting = 4
 	often    = 3
-	// ruined is how many machines are taken out at most; of packings of few pieces, once in overhaul attempts, half of all.
+	// ruined is the number of machines taken out at most. In packings of few pieces, one attempt in overhaul takes out
+	// up to half of all.
 	ruined   = 5
 	overhaul = 6
-	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.
+	// detour is the fraction of its price by which a packing may become dearer on the way to a cheaper one, at the
+	// start.
 	detour = 0.02
 )
 
@@ -48,12 +52,13 @@ type improver struct {
 	now *packing
 }
 
-// improvedOften is a packing after attempts to improve it and others: what comes of them depends on where they begin.
+// improvedOften returns the best packing after attempts to improve the cheapest and others: the result depends on the
+// starting point.
 func (s *solver) improvedOften(cheapest *packing) *packing {
 	pieces := newStock(s.p, false).pieces
 	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)), breadth/len(s.options))
 	if s.p.Accepts != nil {
-		attempts /= 8 // asking takes longer than all else
+		attempts /= 8 // asking takes longer than anything else
 	}
 	if s.p.Batch > pieces {
 		attempts = attempts * pieces / s.p.Batch
@@ -86,7 +91,7 @@ func (s *solver) improvedOften(cheapest *packing) *packing {
 	return best
 }
 
-// improved is the packing after many attempts.
+// improved returns the best packing after many attempts.
 func (s *solver) improved(best *packing, attempts int, seed uint64) *packing {
 	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(attempts))),
 		overhauls: newStock(s.p, false).pieces <= few, now: best}
@@ -99,7 +104,8 @@ func (s *solver) improved(best *packing, attempts int, seed uint64) *packing {
 	return best
 }
 
-// attempt ruins and recreates a part of the packing, and keeps what comes of it unless it is dearer than most.
+// attempt ruins and recreates part of the packing. It keeps the result unless it costs more than most, or leaves more
+// pieces.
 func (i *improver) attempt(most float64) {
 	victims := i.chosen()
 	s := i.now.rest.clone()
@@ -129,7 +135,7 @@ func (i *improver) attempt(most float64) {
 	}
 }
 
-// greedy buys the machine that carries the most for its price, of some of the machines, until nothing is left.
+// greedy buys, of a sample of machines, the one that carries the most for its price, until nothing is left.
 func (i *improver) greedy(s *stock) *packing {
 	f := i.f
 	f.stock = s
@@ -152,10 +158,10 @@ func (i *improver) greedy(s *stock) *packing {
 	return result
 }
 
-// sampled is how many machines are filled to find the next one.
+// sampled is the number of machines that are filled to find the next one.
 const sampled = 12
 
-// chosen are the places of the loads to be ruined.
+// chosen returns the indexes of the loads to be ruined.
 func (i *improver) chosen() []int {
 	loads, random := i.now.loads, i.random
 	order, rate := make([]int, len(loads)), make([]float64, len(loads))
@@ -179,7 +185,7 @@ func (i *improver) chosen() []int {
 	return order[first : first+n]
 }
 
-// stuff puts what is in stock into the room that is free on some loads, the largest first.
+// stuff puts what is in stock into the free room of some loads, the largest pieces first.
 func stuff(s *stock, loads []Load, size []float64) {
 	p, order := s.p, s.bySize(size)
 	free := make([]int64, len(p.Machines[0].Room))
@@ -218,7 +224,7 @@ func stuff(s *stock, loads []Load, size []float64) {
 	}
 }
 
-// shuffled are the demands in stock, the large ones more or less before the small ones.
+// shuffled returns the demands in stock, roughly the large ones before the small ones.
 func (i *improver) shuffled(s *stock) []int {
 	order := s.bySize(i.size)
 	key := make(map[int]float64, len(order))
@@ -229,7 +235,7 @@ func (i *improver) shuffled(s *stock) []int {
 	return order
 }
 
-// some are all of the machines, or those up to a price that is drawn, so that content is divided differently.
+// some returns all machines, or those up to a random price, so that content is divided differently.
 func (i *improver) some() []int {
 	if i.random.IntN(3) == 0 {
 		return i.options

@@ -2,20 +2,21 @@ package solve
 
 import "math"
 
-// Steps of the knapsack, which starts where it ended the last time.
+// The steps of the knapsack, which starts where it ended last time.
 const (
 	knapsackSteps = 40
 	knapsackDecay = 0.85
 )
 
-// knapsack works out what a machine's room is worth to those who could use it, and returns the most worth the machine
-// could carry were pieces divisible, no more of a demand than there are or than fit a machine to itself. By duality, any
-// prices for the room give an upper limit:
+// knapsack finds what a machine's room is worth to the rows that may use it. It returns the most worth that the machine
+// could carry if pieces were divisible, with no more of a row than there is or than fits an empty machine. By duality,
+// any prices for the room give an upper limit:
 //
 //	Σ price(d)·room(d) + Σ limit(k)·max(0, worth(k) − Σ price(d)·request(k,d))
 //
-// It is convex in the prices. Subgradient steps, each shorter than the last by the factor decay, look for the least value,
-// from the prices found last time on, the first of the given length. The best prices are kept.
+// The limit is convex in the prices. Subgradient steps look for its minimum, starting from the prices found last time.
+// The first step has the length stride, and each is shorter than the last by the factor decay. The best prices are
+// kept.
 func (f *filler) knapsack(machine int, stride float64, steps int, decay float64) float64 {
 	room := f.p.Machines[machine].Room
 	if f.prices[machine] == nil {

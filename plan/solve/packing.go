@@ -5,7 +5,7 @@ type packing struct {
 	loads []Load
 	// rest is what is left: pieces that have no machine.
 	rest *stock
-	// price is the sum of the loads', total what is expected in the end.
+	// price is the sum of the loads' prices. total is the expected final cost.
 	price, total float64
 }
 
@@ -16,7 +16,8 @@ func (p *packing) add(l Load) {
 	p.total = p.price
 }
 
-// better says that a packing serves more, or costs less in the end, or as much on fewer machines.
+// better reports whether a packing serves more pieces, or as many at a lower total, or at the same total on fewer
+// machines.
 func (p *packing) better(other *packing) bool {
 	if p.rest.pieces != other.rest.pieces {
 		return p.rest.pieces < other.rest.pieces

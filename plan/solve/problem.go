@@ -5,27 +5,28 @@ import (
 	"math/bits"
 )
 
-// Problem is what is to be bought, and what there is to buy. All resources are integers of the caller's units; every
+// Problem is what is to be bought, and what can be bought. All resources are integers in units of the caller; every
 // request and every room has the same dimensions.
 type Problem struct {
 	Demands  []Demand
 	Machines []Machine
-	// Budgets are what may be spent besides money, in the units of Machine.Takes: a limit, the room of a reservation.
+	// Budgets are what may be spent besides money, in the units of Machine.Takes, such as a limit or the capacity of a
+	// reservation.
 	Budgets []int64
-	// Share is how many pieces one machine takes where no machine is to carry too large a part of a batch; zero if that does
-	// not matter.
+	// Share is the number of pieces that one machine takes if no machine may carry too large a part of a batch; zero if
+	// that does not matter.
 	Share int
-	// Batch is how many pieces the demands are a part of; zero if they are all. The smaller the part, the less it is worth to
-	// look long for a lower price.
+	// Batch is the number of pieces in the whole batch that the demands are part of; zero if they are all. The smaller
+	// the part, the less a long search for a lower price is worth.
 	Batch int
-	// Follows says that pieces will be where they are planned. Where they may not, ways to buy are compared by what they cost
-	// in the end.
+	// Follows says that pieces will be where they are planned. If not, ways to buy are compared by their final cost.
 	Follows bool
 	// Without is a strategy that is left out; empty means none.
 	Without Strategy
-	// Joins says whether pieces of a demand with a Kind may join what is on a machine, for reasons that no number tells.
+	// Joins reports whether pieces of a demand with a Kind may join what is on a machine, for reasons that numbers do
+	// not express.
 	Joins func(machine int, content []Count, demand, way int) bool
-	// Accepts says whether a machine with this content may be bought at all. Nil means that every one may.
+	// Accepts reports whether a machine with this content may be bought at all. Nil accepts every machine.
 	Accepts func(machine int, zones uint64, content []Count) bool
 }
 
@@ -33,17 +34,17 @@ type Problem struct {
 type Demand struct {
 	// Request is what one piece takes, by dimension.
 	Request []int64
-	// Pieces is how many there are. Where Most bounds them, Lots says how many of them are of each lot.
+	// Pieces is the number of pieces. If Most limits them, Lots has how many of them are in each lot.
 	Pieces int
 	Lots   []int
-	// Most is how many pieces of one lot one machine takes; zero if room alone counts.
+	// Most is the number of pieces of one lot that one machine takes; zero if only room counts.
 	Most int
 	// Ways are the alternatives: a piece takes the first that its machine allows.
 	Ways []Way
-	// Kind is equal for demands that Problem.Joins does not tell apart; of those with zero it is not asked.
+	// Kind is equal for demands that Problem.Joins does not distinguish. Joins is not asked about demands of Kind zero.
 	Kind int
-	// Share is how many pieces one machine takes where no machine is to carry too large a part of a workload; zero if that
-	// does not matter.
+	// Share is the number of pieces that one machine takes if no machine may carry too large a part of a workload; zero
+	// if that does not matter.
 	Share int
 }
 
@@ -58,7 +59,8 @@ type Way struct {
 type Machine struct {
 	// Room is what is free on a new one, by dimension.
 	Room []int64
-	// Prices are those of the zones, in dollars per hour, with what a node costs beside its machine; infinite where it cannot be had.
+	// Prices are by zone, in dollars per hour, including what a node costs besides its machine; infinite where it
+	// cannot be bought.
 	Prices []float64
 	// Takes is what one takes out of the budgets.
 	Takes []Take
@@ -73,21 +75,21 @@ type Take struct {
 // Load is a machine to buy, and what goes onto it.
 type Load struct {
 	Machine int
-	// Zones are those that the content leaves.
+	// Zones are those that the content allows.
 	Zones   uint64
 	Content []Count
-	// Price is that of the cheapest of the zones.
+	// Price is the price in the cheapest of the zones.
 	Price float64
 }
 
 // Count is a number of pieces of one demand, by one of its ways.
 type Count struct {
 	Demand, Way, N int
-	// lots are the lots that the pieces are of, where that matters.
+	// lots are the lots that the pieces belong to, where that matters.
 	lots []int32
 }
 
-// zones are those a machine can be had in.
+// zones returns the zones in which a machine can be bought.
 func (m *Machine) zones() uint64 {
 	var zones uint64
 	for z, price := range m.Prices {
@@ -98,7 +100,7 @@ func (m *Machine) zones() uint64 {
 	return zones
 }
 
-// priceIn is the lowest price in some zones; infinite if the machine cannot be had there.
+// priceIn returns the lowest price in some zones; infinite if the machine cannot be bought there.
 func (m *Machine) priceIn(zones uint64) float64 {
 	lowest := math.Inf(1)
 	for zones &= 1<<len(m.Prices) - 1; zones != 0; zones &= zones - 1 {
@@ -107,7 +109,7 @@ func (m *Machine) priceIn(zones uint64) float64 {
 	return lowest
 }
 
-// load is a machine with a content, in those of some zones in which it can be had; nil if it may not be bought.
+// load returns a machine with a content, in those of some zones in which it can be bought; nil if it may not be bought.
 func (p *Problem) load(machine int, zones uint64, content []Count) *Load {
 	mach := &p.Machines[machine]
 	zones &= mach.zones()
@@ -117,7 +119,7 @@ func (p *Problem) load(machine int, zones uint64, content []Count) *Load {
 	return &Load{Machine: machine, Zones: zones, Content: content, Price: mach.priceIn(zones)}
 }
 
-// pieces is how many pieces a load has.
+// pieces returns the number of pieces in a load.
 func (l *Load) pieces() int {
 	n := 0
 	for _, c := range l.Content {
@@ -126,7 +128,7 @@ func (l *Load) pieces() int {
 	return n
 }
 
-// of is how many pieces of a demand a load has.
+// of returns the number of pieces of a demand in a load.
 func (l *Load) of(demand int) int {
 	n := 0
 	for _, c := range l.Content {
@@ -137,7 +139,7 @@ func (l *Load) of(demand int) int {
 	return n
 }
 
-// Fits says whether a request fits into what is free. What is not asked for may be overdrawn.
+// Fits reports whether a request fits into what is free. Resources that are not requested may be overdrawn.
 func Fits(request, free []int64) bool {
 	for d, amount := range request {
 		if amount > 0 && amount > free[d] {
@@ -147,7 +149,7 @@ func Fits(request, free []int64) bool {
 	return true
 }
 
-// Times says how often a request fits into what is free.
+// Times returns how often a request fits into what is free.
 func Times(request, free []int64) int {
 	count := int64(math.MaxInt32)
 	for d, amount := range request {

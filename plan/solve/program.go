@@ -6,53 +6,53 @@ import (
 	"slices"
 )
 
-// What is one pod worth? A batch is served at the least cost by the solution of
+// What is one pod worth? The cheapest way to serve a batch is the solution of
 //
 //	minimize   Σ price(l)·x(l)              over all loads l that fit a machine
 //	subject to Σ count(l,k)·x(l) = n(k)     for every row k
 //	           Σ takes(l,b)·x(l) ≤ budget(b) for every budget b
 //
-// (Gilmore and Gomory, "A linear programming approach to the cutting-stock problem", 1961). There are far too many loads
-// to write down, so they are generated: the duals of the loads known so far say what a piece of each row is worth, and what
-// a unit of each budget is worth; filling the machines by that worth finds loads that carry more than they cost; they enter
-// the program, and the worths fall, until no machine can be filled with more worth than its price.
+// (Gilmore and Gomory, "A linear programming approach to the cutting-stock problem", 1961). There are far too many
+// loads to list, so they are generated. The duals of the loads known so far give the worth of a piece of each row, and
+// of a unit of each budget. Filling the machines by that worth finds loads that carry more than they cost. These enter
+// the program and the worths fall, until no machine can be filled with more worth than its price.
 //
-// The program starts with a column for each row that serves nobody at a price no machine comes near, so that a budget too
-// small for everything still has a solution.
+// The program starts with a column for each row that serves nothing, at a price no machine comes near, so that there is
+// a solution even if a budget is too small for everything.
 
 // program is the linear program: one line for each row, then one for each budget.
 type program struct {
 	simplex
 	f    *filler
 	pool []column
-	// steps is how many more columns may enter.
+	// steps is the number of columns that may still enter.
 	steps int
 	// converged says that no load is known to be missing.
 	converged bool
-	// bound is the highest lower bound on the cost that the program has proven; zero with budgets that are short.
+	// bound is the highest lower bound on the cost that the program has proven; zero while budgets are short.
 	bound float64
 }
 
-// Bounds of the work: rounds of filling all machines, and steps times the square of the lines.
+// Limits on the work: rounds of filling all machines, and steps times the square of the lines.
 const (
 	maxRounds = 60
 	maxWork   = 1 << 26
 	// Rounds of searching when filling finds nothing more, and branches each search may take.
 	maxSearches = 6
 	maxBranches = 600
-	// enough is how much more than its price a load has to carry to be worth another step.
+	// enough is how much more than its price a load must carry to be worth another step.
 	enough = 1.002
-	// smoothing is the weight of the worths of the round before.
+	// smoothing is the weight of the previous round's worths.
 	smoothing = 0.5
-	// offered is how many machines are filled in one round: those that promise most.
+	// offered is the number of machines filled in one round: those that promise most.
 	offered = 12
-	// near is how close to the bound that is proven the program has to come.
+	// near is how close to the proven bound the program has to come.
 	near = 1.004
-	// unserved is how many times dearer than its cheapest machine it is to leave a piece.
+	// unserved is how many times the price of its cheapest machine it costs to leave a piece unserved.
 	unserved = 1000
 )
 
-// newProgram starts with nobody served.
+// newProgram returns a program in which nothing is served.
 func newProgram(f *filler) *program {
 	n := len(f.rows) + len(f.stock.budgets)
 	p := &program{simplex: newSimplex(len(f.rows), n), f: f}
@@ -70,7 +70,7 @@ func newProgram(f *filler) *program {
 	return p
 }
 
-// alone is the row on machines of its own: the cheapest per piece; nil if nothing may be bought for it.
+// alone returns the load of a row by itself that is cheapest per piece; nil if nothing may be bought for it.
 func (p *program) alone(r int) *Load {
 	var best *Load
 	cheapest := math.Inf(1)
@@ -79,7 +79,8 @@ func (p *program) alone(r int) *Load {
 			continue
 		}
 		mach := &p.f.p.Machines[m]
-		// Room says how many there are at most; whether they may be there is worth asking only if it could be cheapest.
+		// Room limits the number of pieces. Whether they may be there is worth asking only if the load could be the
+		// cheapest.
 		n := min(p.f.left[r], Times(p.f.rows[r].request, mach.Room))
 		price := mach.priceIn(math.MaxUint64)
 		if n == 0 || price/float64(n) >= cheapest || p.f.stock.affordable(m) == 0 {
@@ -105,9 +106,9 @@ func (p *program) column(l *Load) column {
 	return c
 }
 
-// solve generates loads until none is worth its step, or the work is too much. The duals swing wildly at first, so loads
-// are sought halfway between them and the worths of the round before (Neame, "Nonsmooth dual methods in integer programming",
-// 1999).
+// solve generates loads until none is worth its step, or the work becomes too much. The duals swing wildly at first, so
+// loads are sought halfway between them and the previous round's worths (Neame, "Nonsmooth dual methods in integer
+// programming", 1999).
 func (p *program) solve(rounds int) {
 	smooth, searches := false, maxSearches
 	p.steps = maxWork / max(1, p.lines*p.lines)
@@ -152,7 +153,7 @@ func (p *program) solve(rounds int) {
 	}
 }
 
-// shadows reads what units of the budgets are worth from the duals, and says whether any is short.
+// shadows reads the worth of a unit of each budget from the duals, and reports whether any budget is short.
 func (p *program) shadows() bool {
 	short := false
 	for b := range p.f.shadow {
@@ -162,7 +163,8 @@ func (p *program) shadows() bool {
 	return short
 }
 
-// searched are loads that simple filling does not find: few large pieces on a machine have to be combined with care.
+// searched returns loads that simple filling does not find: a few large pieces on a machine have to be combined with
+// care.
 func (p *program) searched() []column {
 	var columns []column
 	for m := range p.f.p.Machines {
@@ -183,7 +185,7 @@ func (p *program) searched() []column {
 	return columns
 }
 
-// enterAll brings the columns into the basis that are worth a step, and says whether there were any.
+// enterAll brings the columns that are worth a step into the basis, and reports whether there were any.
 func (p *program) enterAll(columns []column) bool {
 	entered := false
 	for i := range columns {
@@ -196,8 +198,8 @@ func (p *program) enterAll(columns []column) bool {
 	return entered
 }
 
-// offers fills the machines that promise most at the present worths. It returns the loads, the most profitable first, and
-// by what the worths have to be multiplied so that no load of any machine can carry more than its price.
+// offers fills the machines that promise most at the present worths. It returns the loads, the most profitable first,
+// and the factor that scales the worths so that no load of any machine can carry more than its price.
 func (p *program) offers() (columns []column, scale float64) {
 	f := p.f
 	promise, order := make([]float64, len(f.p.Machines)), make([]int, 0, len(f.p.Machines))
@@ -239,13 +241,13 @@ func (p *program) offers() (columns []column, scale float64) {
 	return columns, scale
 }
 
-// wanted is a load of the solution, and how often it is bought there.
+// wanted is a load of the solution, and how often the solution buys it.
 type wanted struct {
 	load  *Load
 	level float64
 }
 
-// loads are those of the solution, those bought most often first.
+// loads returns the loads of the solution, those bought most often first.
 func (p *program) loads() []wanted {
 	var all []wanted
 	for i, level := range p.level {

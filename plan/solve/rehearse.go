@@ -6,28 +6,31 @@ import (
 	"slices"
 )
 
-// A plan says how many machines there will be, but where the kube-scheduler is not told of it, it takes pods as they come and
-// spreads them. Machines cut to measure for certain pods are filled with others, and pods for which they were bought need a
-// second round of machines. So several ways to buy are compared by what they cost in the end, which is found by simulating
-// the kube-scheduler.
+// A plan decides how many machines there will be. Where the kube-scheduler is not told of the plan, it takes pods as
+// they come and spreads them. Machines cut to measure for certain pods are then filled with others, and the pods for
+// which they were bought need a second round of machines. So several ways to buy are compared by their final cost,
+// which is found by simulating the kube-scheduler.
 
 const (
-	// remnants is how much dearer than their size pods are that need a second round of machines: they fill none, and waited.
+	// remnants is how much dearer than their size pods of a second round of machines are: they fill no machine, and
+	// they waited.
 	remnants = 1.3
-	// trickling is how much of a fleet is taken to be filled machine by machine, before the rest of it has joined.
+	// trickling is the part of a fleet that is assumed to be filled machine by machine, before the rest of it has
+	// joined.
 	trickling = 0.25
-	// maxScattered is how many pods are simulated. Of a larger plan a part is enough.
+	// maxScattered is the number of pods that are simulated. Of a larger plan, a part is enough.
 	maxScattered = 1500
 )
 
-// spreads are how strongly pods of one kind may avoid each other: not at all where they are bare or of a Job, and more
-// strongly than by anything else where they are of one workload.
+// spreads are how strongly pods of one kind avoid each other: not at all if they are bare or belong to a Job, and more
+// strongly than by anything else if they belong to one workload.
 var spreads = [...]float64{0, 0.1, 0.3}
 
-// worthwaiting is how much dearer than the cheapest a packing may be when it is bought, to be cheaper in the end.
+// worthwaiting is how much more than the cheapest a packing may cost to buy, in order to be cheaper in the end.
 const worthwaiting = 1.05
 
-// rehearsed is the packing that costs the least in the end, of those that serve as much as the cheapest and are not much dearer.
+// rehearsed returns the packing with the lowest final cost among those that serve as much as the cheapest and are not
+// much dearer.
 func (s *solver) rehearsed(all []*packing, cheapest *packing) *packing {
 	limit, best := cheapest.price*worthwaiting, cheapest
 	best.total = s.judge(best)
@@ -42,7 +45,7 @@ func (s *solver) rehearsed(all []*packing, cheapest *packing) *packing {
 	return best
 }
 
-// judge is what a packing costs in the end, when the kube-scheduler has put the pods where it likes and machines were bought
+// judge returns the cost of a packing after the kube-scheduler has put the pods where it likes and machines were bought
 // for those that found no room.
 func (s *solver) judge(packed *packing) float64 {
 	loads, factor := sample(packed.loads)
@@ -59,7 +62,7 @@ func (s *solver) judge(packed *packing) float64 {
 	return price
 }
 
-// sample is an even part of the loads, and how many times larger the whole is.
+// sample returns an even sample of the loads, and how many times larger the whole is.
 func sample(loads []Load) ([]Load, float64) {
 	pieces := 0
 	for i := range loads {
@@ -85,7 +88,7 @@ type simulated struct {
 	content     []Count
 }
 
-// machines are those of the loads, empty, and their pieces in an order that is the same every time.
+// machines returns the loads' machines, empty, and their pieces, each in an order that depends on seed alone.
 func (s *solver) machines(loads []Load, seed uint64) ([]simulated, []int) {
 	var queue []int
 	nodes := make([]simulated, len(loads))
@@ -105,10 +108,10 @@ func (s *solver) machines(loads []Load, seed uint64) ([]simulated, []int) {
 	return nodes, queue
 }
 
-// scheduleInWaves simulates the kube-scheduler with machines that join in waves: the pods come in any order, and each goes to the
-// machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are kept apart as
-// those of one workload are by default. Machines of earlier waves are full for those that still wait. It returns how many
-// pieces of each demand found no room.
+// scheduleInWaves simulates the kube-scheduler with machines that join in waves. The pods come in any order. Each goes
+// to the machine with the best mean of the scores LeastAllocated and BalancedAllocation, and pods of a kind are kept
+// apart as those of one workload are by default. Machines of earlier waves are full for the pods that still wait. It
+// returns how many pieces of each demand found no room.
 func (s *solver) scheduleInWaves(loads []Load, wave int, seed uint64, spread float64) []int {
 	nodes, queue := s.machines(loads, seed)
 	for joining := range slices.Chunk(nodes, wave) {
@@ -138,7 +141,7 @@ func (s *solver) scheduleInWaves(loads []Load, wave int, seed uint64, spread flo
 	return left
 }
 
-// score is how much the kube-scheduler likes a machine for a piece; minus infinity if there is no room.
+// score returns how much the kube-scheduler likes a machine for a piece; minus infinity if there is no room.
 func (s *solver) score(n *simulated, k int, spread float64) float64 {
 	d := &s.p.Demands[k]
 	if !Fits(d.Request, n.free) || !d.uses(n.machine) || d.Kind != 0 && !s.p.Joins(n.machine, n.content, k, 0) {
@@ -153,7 +156,7 @@ func (s *solver) score(n *simulated, k int, spread float64) float64 {
 	return score
 }
 
-// uses says that a machine may be one of the demand's.
+// uses reports whether a machine may be used by the demand.
 func (d *Demand) uses(machine int) bool {
 	return slices.ContainsFunc(d.Ways, func(w Way) bool { return w.Machines.Has(machine) })
 }

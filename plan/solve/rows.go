@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// maxRows is how many rows the linear program has at most. With more, its steps cost more than they find.
+// maxRows is the maximum number of rows of the linear program. With more, its steps cost more than they gain.
 const maxRows = 96
 
-// row is demands that the linear program does not tell apart: they may be on the same machines, and are about as large.
+// row is demands that the linear program does not distinguish: they may use the same machines, and are about as large.
 type row struct {
 	// members are the demands, the largest first.
 	members []int
-	// request is what a piece takes on average, least what the smallest takes of each dimension.
+	// request is what a piece takes on average. least is what the smallest takes of each dimension.
 	request, least []int64
 	pieces         int
 	// users are the machines that some member may be on.
 	users Bitset
-	// loss is how much the members' sizes differ, in dollars; dim is the dimension in which they differ most.
+	// loss is how much the members' sizes differ, in dollars. dim is the dimension in which they differ most.
 	loss float64
 	dim  int
 }
 
-// rowsOf groups demands into rows: one for each demand while these are few, and otherwise demands of nearly equal size, in
-// finer rows where there is more to buy.
+// rowsOf groups demands into rows: one for each demand while there are few, and otherwise one for demands of nearly
+// equal size. Rows are finer where there is more to buy.
 func rowsOf(p *Problem, size []float64) []row {
 	var demands []int
 	for k := range p.Demands {
@@ -60,8 +60,8 @@ func rowsOf(p *Problem, size []float64) []row {
 	return rows
 }
 
-// byKind brings demands together that differ in size alone, in the order of the first of each kind. What may be on which
-// of the machines is compared on those that are large enough for every demand; where there is none, on all.
+// byKind groups demands that differ only in size, in the order of the first of each kind. Which machines demands may
+// use is compared on the machines that are large enough for every demand, or on all if there are none.
 func byKind(p *Problem, demands []int) [][]int {
 	largest := make([]int64, len(p.Demands[demands[0]].Request))
 	for _, k := range demands {
@@ -84,7 +84,7 @@ func byKind(p *Problem, demands []int) [][]int {
 		key = binary.AppendVarint(key, int64(d.Kind))
 		for dim, amount := range d.Request {
 			if dim > 1 && amount > 0 {
-				// What only some ask for tells them apart: devices, bounds on nodes.
+				// Requests that only some have distinguish them: devices, bounds on nodes.
 				key = binary.AppendVarint(key, int64(dim))
 			}
 		}
@@ -106,7 +106,7 @@ func byKind(p *Problem, demands []int) [][]int {
 	return kinds
 }
 
-// newRow is a row of demands of one kind.
+// newRow returns a row of demands of one kind.
 func newRow(p *Problem, size []float64, members []int) row {
 	slices.SortFunc(members, func(a, b int) int { return cmp.Or(-cmp.Compare(size[a], size[b]), cmp.Compare(a, b)) })
 	first := p.Demands[members[0]].Request
@@ -135,7 +135,7 @@ func newRow(p *Problem, size []float64, members []int) row {
 	return r
 }
 
-// spread is how far the members are apart in a dimension, whatever its unit: the deviation of the logarithm.
+// spread returns how far apart the members are in a dimension, whatever its unit: the deviation of the logarithm.
 func (r *row) spread(p *Problem, size []float64, dim int) float64 {
 	sum, squares, total := 0.0, 0.0, 1e-300
 	for _, k := range r.members {
@@ -147,7 +147,8 @@ func (r *row) spread(p *Problem, size []float64, dim int) float64 {
 	return math.Sqrt(max(0, squares/total-(sum/total)*(sum/total)))
 }
 
-// halves are the members that are larger in the dimension in which they differ most, and the others, of about equal worth.
+// halves returns the members that are larger in the dimension in which they differ most, and the others, of about equal
+// worth.
 func (r *row) halves(p *Problem, size []float64) (larger, smaller []int) {
 	slices.SortFunc(r.members, func(a, b int) int {
 		return cmp.Or(-cmp.Compare(p.Demands[a].Request[r.dim], p.Demands[b].Request[r.dim]), cmp.Compare(a, b))
@@ -164,7 +165,7 @@ func (r *row) halves(p *Problem, size []float64) (larger, smaller []int) {
 	return r.members[:at:at], r.members[at:]
 }
 
-// programOf is the program for a problem, not solved yet. The first demand of each row stands for the whole row.
+// programOf returns the program for a problem, not solved yet. The first demand of each row stands for the whole row.
 func programOf(p *Problem, rows []row, size []float64, shared bool) *program {
 	q, single := *p, slices.Clone(rows)
 	q.Demands = make([]Demand, len(p.Demands))
@@ -176,7 +177,7 @@ func programOf(p *Problem, rows []row, size []float64, shared bool) *program {
 	return newProgram(newFiller(newStock(&q, shared), single, size))
 }
 
-// condensed is one demand in place of those of a row.
+// condensed returns one demand in place of those of a row.
 func condensed(p *Problem, r *row) Demand {
 	first := &p.Demands[r.members[0]]
 	d := Demand{Request: r.request, Pieces: r.pieces, Most: first.Most, Kind: first.Kind}

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// worthASearch is how much more than its price a machine's limit has to be for a search to pay.
+// worthASearch is how much more than its price a machine's limit must be for a search to pay.
 const worthASearch = 1.002
 
 // search looks for the most valuable content of a machine by branch and bound. Each row is one demand.
 type search struct {
 	f    *filler
-	rows []int // by falling surplus
+	rows []int // by falling surplus relative to worth
 	fits []int // by row
 	// surplus is each row's worth beyond the price of the room it takes, at the knapsack's prices.
 	surplus  []float64
@@ -26,8 +26,9 @@ type search struct {
 	rest [][]int64
 }
 
-// heaviest returns an upper limit for the worth of any load of a machine, and a content worth more than its price if the
-// search found one within a number of branches. The limit is at least the price: whether less is possible does not matter.
+// heaviest returns an upper limit for the worth of any load of a machine, and a content worth more than its price if
+// the search found one within a number of branches. The limit is at least the price; whether a lower one is possible
+// does not matter.
 func (f *filler) heaviest(machine, steps int, decay float64, branches int) (float64, []Count) {
 	price := f.cost(machine, math.MaxUint64)
 	if len(f.members[machine]) == 0 {
@@ -46,7 +47,7 @@ func (f *filler) heaviest(machine, steps int, decay float64, branches int) (floa
 			s.surplus[r] -= s.prices[d] * float64(amount)
 		}
 	}
-	// What is worth its room comes first: it is in the best load as often as it fits.
+	// Rows that are worth their room come first: they are in the best load as often as they fit.
 	slices.SortStableFunc(s.rows, func(x, y int) int {
 		return -cmp.Compare(s.surplus[x]/f.worth[x], s.surplus[y]/f.worth[y])
 	})

@@ -2,10 +2,10 @@ package solve
 
 import "math"
 
-// simplex is a linear program in revised simplex form: lines that have to be met, by columns at the least price. The first
-// lines are amounts that are asked for, the others amounts that must not be exceeded.
+// simplex is a linear program in revised simplex form: lines that columns have to satisfy at the least price. The first
+// lines are amounts that are required, the others amounts that must not be exceeded.
 type simplex struct {
-	// rows is how many lines are asked for.
+	// rows is the number of lines that are required.
 	rows, lines int
 	basis       []column
 	level       []float64 // how often each column of the basis is bought
@@ -14,7 +14,7 @@ type simplex struct {
 	direction   []float64
 }
 
-// newSimplex starts with nothing bought.
+// newSimplex returns a program in which nothing is bought.
 func newSimplex(rows, lines int) simplex {
 	s := simplex{rows: rows, lines: lines, basis: make([]column, lines), level: make([]float64, lines), inverse: make([]float64, lines*lines),
 		dual: make([]float64, lines), direction: make([]float64, lines)}
@@ -25,12 +25,12 @@ func newSimplex(rows, lines int) simplex {
 	return s
 }
 
-// charge says what it costs to leave a line unmet.
+// charge sets the price of leaving a line unmet.
 func (s *simplex) charge(line int, price float64) {
 	s.basis[line].price, s.dual[line] = price, price
 }
 
-// column is a load as the program sees it. Without one it is the slack of a row or budget, or serves nobody.
+// column is a load as the program sees it. Without a load it is the slack of a row or budget, or serves nothing.
 type column struct {
 	load  *Load
 	price float64
@@ -42,7 +42,7 @@ type entry struct {
 	amount float64
 }
 
-// cost is that of the solution so far.
+// cost returns the cost of the solution so far.
 func (s *simplex) cost() float64 {
 	cost := 0.0
 	for i, level := range s.level {
@@ -51,8 +51,8 @@ func (s *simplex) cost() float64 {
 	return cost
 }
 
-// discard brings slack into the basis: of rows with a negative worth, since to have one piece less is never dearer, and of
-// budgets with a positive one.
+// discard brings slack into the basis: for rows with a negative worth, because having one piece less is never dearer,
+// and for budgets with a positive one.
 func (s *simplex) discard() {
 	for range s.lines {
 		entered := false
@@ -69,7 +69,7 @@ func (s *simplex) discard() {
 	}
 }
 
-// carries is what a column is worth by the present duals.
+// carries returns the worth of a column at the present duals.
 func (s *simplex) carries(c *column) float64 {
 	value := 0.0
 	for _, e := range c.lines {
@@ -78,7 +78,7 @@ func (s *simplex) carries(c *column) float64 {
 	return value
 }
 
-// enter brings a column into the basis.
+// enter brings a column into the basis. It returns false if no column can leave it.
 func (s *simplex) enter(c *column) bool {
 	n, direction := s.lines, s.direction
 	for i := range n {

@@ -6,20 +6,21 @@ import (
 	"slices"
 )
 
-// AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
+// AlmostEqual is the fraction by which a plan may be dearer than the cheapest one and still count as costing the same.
 const AlmostEqual = 0.008
 
-// solver is a problem, and what all ways to buy have in common.
+// solver is a problem with everything that the ways to buy share.
 type solver struct {
 	p *Problem
-	// size is what a piece of each demand costs where everything is divisible; options are the machines by price.
+	// size is the price of a piece of each demand if everything is divisible. options are the machines by price.
 	size    []float64
 	options []int
 	rows    []row
 	program *program
 }
 
-// Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
+// Solve buys machines for all demands at the least price it finds. It leaves pieces that no machine or no budget
+// allows.
 func Solve(p *Problem) []Load {
 	options := byPrice(p)
 	if len(options) == 0 {
@@ -39,7 +40,7 @@ func Solve(p *Problem) []Load {
 	return best.loads
 }
 
-// cheapest is the cheapest packing of all ways to buy. With shared, no machine carries more than its share.
+// cheapest returns the cheapest packing of all ways to buy. With shared, no machine carries more than its share.
 func (s *solver) cheapest(shared bool) *packing {
 	all := s.packings(shared)
 	best := all[0]
@@ -49,12 +50,12 @@ func (s *solver) cheapest(shared bool) *packing {
 		}
 	}
 	if best = s.improvedOften(best); s.p.Follows || len(s.p.Budgets) > 0 || s.p.Without == Rehearse {
-		return best // where a budget is short, there is none for a second round of machines
+		return best // where a budget is short, nothing is left for a second round of machines
 	}
 	return s.rehearsed(all, best)
 }
 
-// packings are those of all ways to buy, each of its loads on the cheapest machine that holds it.
+// packings returns the packings of all ways to buy, each load on the cheapest machine that holds it.
 func (s *solver) packings(shared bool) []*packing {
 	var all []*packing
 	try := func(strategy Strategy, way func(rest *stock) *packing) {
@@ -83,11 +84,11 @@ func (s *solver) packings(shared bool) []*packing {
 	return all
 }
 
-// maxFleets is how many machines are tried as the only one.
+// maxFleets is the number of machines that are tried as the only one.
 const maxFleets = 6
 
-// fleets are the machines of which a fleet would be cheapest for all demands, were pieces divisible. They have to be large
-// enough for each.
+// fleets returns the machines of which a fleet would be cheapest for all demands if pieces were divisible. Each has to
+// be large enough for every demand.
 func fleets(p *Problem, options []int) []int {
 	asked := newStock(p, false).asked()
 	price := make([]float64, len(p.Machines))
@@ -113,7 +114,7 @@ next:
 	return all[:min(len(all), maxFleets)]
 }
 
-// concentrated says that some machine carries more than its share.
+// concentrated reports whether some machine carries more than its share.
 func concentrated(p *Problem, packed *packing) bool {
 	for i := range packed.loads {
 		if p.Share > 0 && packed.loads[i].pieces() > p.Share {
@@ -128,7 +129,7 @@ func concentrated(p *Problem, packed *packing) bool {
 	return false
 }
 
-// byPrice are the machines that can be had, the cheapest first.
+// byPrice returns the machines that can be bought, the cheapest first.
 func byPrice(p *Problem) []int {
 	var options []int
 	price := make([]float64, len(p.Machines))
@@ -141,8 +142,8 @@ func byPrice(p *Problem) []int {
 	return options
 }
 
-// sizes are what a piece of each demand costs, in dollars per hour, where everything is divisible: its request at the
-// prices that resources have in the cheapest mixture of machines. These prices come with them.
+// sizes returns the price of a piece of each demand, in dollars per hour, if everything is divisible: its request at
+// the prices that resources have in the cheapest mixture of machines. It also returns these prices.
 func sizes(p *Problem, options []int) (size, prices []float64) {
 	prices = resourcePrices(p, options, newStock(p, false).asked())
 	size = make([]float64, len(p.Demands))
@@ -155,12 +156,12 @@ func sizes(p *Problem, options []int) (size, prices []float64) {
 	return size, prices
 }
 
-// resourcePrices are the duals of the cheapest mixture of machines that has all that is asked for.
+// resourcePrices returns the duals of the cheapest mixture of machines that has all that is asked for.
 func resourcePrices(p *Problem, options []int, asked []int64) []float64 {
 	n := len(asked)
 	lp := newSimplex(n, n)
 	highest := p.Machines[options[len(options)-1]].priceIn(math.MaxUint64)
-	// Everything is measured in what is asked for, so that the numbers are of one size.
+	// Everything is measured in what is asked for, so that all numbers are of similar size.
 	for d := range n {
 		if asked[d] > 0 {
 			lp.level[d] = 1

@@ -9,13 +9,13 @@ import (
 // stock is what is left to buy for, and what is left to spend.
 type stock struct {
 	p *Problem
-	// left is how many pieces of each demand have no machine, lots the same for each lot where lots matter.
+	// left is the number of pieces of each demand that have no machine. lots is the same by lot, where lots matter.
 	left    []int
 	lots    [][]int
 	budgets []int64
 	// pieces is the sum of left.
 	pieces int
-	// shared says that Problem.Share and Demand.Share hold, share how many pieces one machine takes.
+	// shared says that Problem.Share and Demand.Share apply. share is the number of pieces that one machine takes.
 	shared bool
 	share  int
 }
@@ -37,7 +37,7 @@ func newStock(p *Problem, shared bool) *stock {
 	return s
 }
 
-// clone is a stock of its own with the same content.
+// clone returns a copy of the stock.
 func (s *stock) clone() *stock {
 	other := *s
 	other.left, other.budgets, other.lots = slices.Clone(s.left), slices.Clone(s.budgets), slices.Clone(s.lots)
@@ -47,7 +47,7 @@ func (s *stock) clone() *stock {
 	return &other
 }
 
-// problem is that of buying for what is left.
+// problem returns the problem of buying for what is left.
 func (s *stock) problem() *Problem {
 	rest := *s.p
 	rest.Demands, rest.Budgets = slices.Clone(s.p.Demands), s.budgets
@@ -57,7 +57,7 @@ func (s *stock) problem() *Problem {
 	return &rest
 }
 
-// most is how many of a demand's pieces one machine takes for reasons other than room.
+// most returns the number of a demand's pieces that one machine takes for reasons other than room.
 func (s *stock) most(k int) int {
 	d, n := &s.p.Demands[k], s.left[k]
 	switch {
@@ -76,7 +76,7 @@ func (s *stock) most(k int) int {
 	return n
 }
 
-// affordable is how many of a machine the budgets allow.
+// affordable returns how many of a machine the budgets allow.
 func (s *stock) affordable(machine int) int {
 	n := int64(math.MaxInt32)
 	for _, t := range s.p.Machines[machine].Takes {
@@ -87,12 +87,12 @@ func (s *stock) affordable(machine int) int {
 	return int(n)
 }
 
-// covers says that a load can be bought of what is left.
+// covers reports whether a load can be bought for what is left.
 func (s *stock) covers(l *Load) bool {
 	return s.affordable(l.Machine) > 0 && !slices.ContainsFunc(l.Content, func(c Count) bool { return c.N > s.most(c.Demand) })
 }
 
-// asked is what all that is left asks for together.
+// asked returns the total request of what is left.
 func (s *stock) asked() []int64 {
 	asked := make([]int64, len(s.p.Machines[0].Room))
 	for k, left := range s.left {
@@ -101,7 +101,7 @@ func (s *stock) asked() []int64 {
 	return asked
 }
 
-// bySize are the demands that have pieces left, the largest first.
+// bySize returns the demands that have pieces left, the largest first.
 func (s *stock) bySize(size []float64) []int {
 	var order []int
 	for k, left := range s.left {
@@ -121,14 +121,14 @@ func (s *stock) buy(l *Load) {
 	s.spend(l.Machine, 1)
 }
 
-// spend takes what machines cost beside money out of the budgets.
+// spend charges n machines to the budgets.
 func (s *stock) spend(machine, n int) {
 	for _, t := range s.p.Machines[machine].Takes {
 		s.budgets[t.Budget] -= t.Amount * int64(n)
 	}
 }
 
-// take takes pieces out of the stock, and notes which lots they are of.
+// take takes pieces out of the stock, and records the lots they belong to.
 func (s *stock) take(c *Count) {
 	s.left[c.Demand] -= c.N
 	s.pieces -= c.N
@@ -137,7 +137,7 @@ func (s *stock) take(c *Count) {
 	}
 }
 
-// draw takes pieces of the lots that have the most left, so that no lot ends up with more pieces than machines.
+// draw takes pieces from the lots that have the most left, so that no lot ends up needing more machines than necessary.
 func (s *stock) draw(k, n int) []int32 {
 	lots, most := s.lots[k], s.p.Demands[k].Most
 	drawn := make([]int32, 0, n)

@@ -9,11 +9,11 @@ const (
 	ByWorth Strategy = "by worth"
 	// Search looks for loads of the linear program by branch and bound.
 	Search Strategy = "search"
-	// FirstFit opens machines one by one, and lets each become the cheapest that holds what it was given.
+	// FirstFit opens machines one by one, and lets each become the cheapest that holds what was put on it.
 	FirstFit Strategy = "first fit"
 	// OneType is first fit into machines of one type alone.
 	OneType Strategy = "one type"
-	// Fleets are alike machines with the same mixture on each, some of their room kept free.
+	// Fleets buys machines of one type with the same mixture on each, some with part of their room kept free.
 	Fleets Strategy = "fleets"
 	// Rehearse compares ways to buy by what they cost once the kube-scheduler has placed the pods.
 	Rehearse Strategy = "rehearse"
@@ -23,7 +23,7 @@ const (
 	Improve Strategy = "improve"
 )
 
-// Strategies are all of them.
+// Strategies returns all strategies.
 func Strategies() []Strategy {
 	return []Strategy{ByWorth, Search, FirstFit, OneType, Fleets, Shares, Rehearse, Improve}
 }
