@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer is the part of a Kubernetes API server that a mirror talks to: lists, watches with bookmarks and streamed
-// initial state, the pods' phase selector and /readyz, in JSON over HTTP. Its faults are switched on by methods.
+// apiServer is the part of a Kubernetes API server that a mirror uses: lists, watches with bookmarks and streamed
+// initial state, the pods' phase selector and /readyz, in JSON over HTTP. Methods switch its faults on.
 type apiServer struct {
 	mu      sync.Mutex
 	version uint64
 	objects map[string]map[string]object
 	history []change
-	// oldest is the version before which history has been forgotten.
+	// oldest is the version before which history was dropped.
 	oldest uint64
 	// news is closed and replaced whenever something happens.
 	news chan struct{}
@@ -78,7 +78,7 @@ func (s *apiServer) start(t testing.TB) *apiServer {
 
 func (s *apiServer) config() *rest.Config { return &rest.Config{Host: s.url} }
 
-// put creates or replaces an object and returns its resourceVersion. The argument gets it, too.
+// put creates or replaces an object and returns its resourceVersion, which it also sets on the argument.
 func (s *apiServer) put(resource string, obj metav1.Object) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *apiServer) remove(resource string, obj metav1.Object) {
 	}
 }
 
-// bookmark tells the watches of a resource how far they are, and returns it.
+// bookmark sends a bookmark to the watches of a resource, and returns its resourceVersion.
 func (s *apiServer) bookmark(resource string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,10 +146,10 @@ func (s *apiServer) wake() {
 	s.news = make(chan struct{})
 }
 
-// endWatches ends all watches in the orderly way.
+// endWatches ends all watches in an orderly way.
 func (s *apiServer) endWatches() { s.set(func() { s.epoch++ }) }
 
-// compact forgets history and ends the watches that might still need it, so that they have to start anew.
+// compact drops the history and ends the watches that might still need it, so that they have to start again.
 func (s *apiServer) compact() {
 	s.set(func() {
 		s.oldest, s.history = s.version, nil
@@ -165,7 +165,7 @@ func (s *apiServer) set(change func()) {
 	s.wake()
 }
 
-// ended is the selector of pods a mirror watches by, turned round.
+// ended is the negation of the selector by which a mirror watches pods.
 func ended(obj metav1.Object) bool {
 	pod, ok := obj.(*corev1.Pod)
 	return ok && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
@@ -298,7 +298,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource strin
 	}
 }
 
-// since returns what happened to a resource after a version, and how to hear of more.
+// since returns the changes of a resource after a version, and how to wait for more.
 func (s *apiServer) since(resource string, from uint64, epoch int) ([]change, uint64, chan struct{}, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,7 +319,7 @@ func (s *apiServer) since(resource string, from uint64, epoch int) ([]change, ui
 	return events, from, s.news, false
 }
 
-// typed makes sure an object says what it is, as objects in watch events do.
+// typed adds its apiVersion and kind to an object that lacks them, as objects in watch events have them.
 func typed(raw json.RawMessage, resource string) json.RawMessage {
 	if strings.HasPrefix(string(raw), `{"apiVersion"`) || strings.HasPrefix(string(raw), `{"kind"`) {
 		return raw

@@ -12,13 +12,13 @@ type residents struct {
 	pods map[string]*Pod
 	// movable counts the pods that would need another place if the node went away.
 	movable int
-	// event is the last pod event that the node's present pods tell of, gone when a pod was last seen to leave.
+	// event is the latest pod event of the node's present pods; gone is when a pod was last seen to leave.
 	event, gone time.Time
 	// ordered are the pods by UID; nil when they have changed.
 	ordered []*plan.Pod
 }
 
-// set puts a pod, or nil, in the place of the one with this key.
+// set replaces the pod with this key; nil removes it.
 func (r *residents) set(key string, pod *Pod) {
 	if old := r.pods[key]; old != nil && old.Reschedulable() {
 		r.movable--
@@ -66,7 +66,7 @@ func newBoundPods(s *shared, pods *feed[*Pod], nodes *feed[*machine], places *pl
 	return &boundPods{shared: s, nodes: nodes, pods: pods, places: places, byNode: map[string]*residents{}}
 }
 
-// arrive puts a pod on its node, or a new version of it. The lock is held.
+// arrive adds a pod, or a new version of it, to its node. The lock is held.
 func (b *boundPods) arrive(pod *Pod) {
 	here := b.byNode[pod.Node]
 	if here == nil {
@@ -76,7 +76,7 @@ func (b *boundPods) arrive(pod *Pod) {
 	b.settle(pod.Node, here, pod.Key(), pod)
 }
 
-// depart takes a pod off its node. The lock is held.
+// depart removes a pod from its node. The lock is held.
 func (b *boundPods) depart(pod *Pod) {
 	here := b.byNode[pod.Node]
 	if here == nil {
@@ -91,7 +91,7 @@ func (b *boundPods) depart(pod *Pod) {
 	}
 }
 
-// settle puts a pod, or nil, in the place of the one with this key, and tells who waits for that. The lock is held.
+// settle replaces the pod with this key, or removes it for nil, and publishes the events for that. The lock is held.
 func (b *boundPods) settle(node string, here *residents, key string, pod *Pod) {
 	movable := here.movable
 	here.set(key, pod)
@@ -102,15 +102,15 @@ func (b *boundPods) settle(node string, here *residents, key string, pod *Pod) {
 	}
 }
 
-// nodeGone forgets a Node that has no pods any more. The lock is held.
+// nodeGone forgets a Node that is gone and has no pods left. The lock is held.
 func (b *boundPods) nodeGone(name string) {
 	if here := b.byNode[name]; here != nil && len(here.pods) == 0 {
 		delete(b.byNode, name)
 	}
 }
 
-// lastPodEvent is when a pod last came to a node or left it. Pods that left before this mirror began have left no
-// trace: a node without pods is then taken to have been emptied the moment before.
+// lastPodEvent is when a pod last came to a node or left it. Pods that left before the mirror started are unknown: a
+// node without pods then counts as emptied at that time.
 func (b *boundPods) lastPodEvent(here *residents) time.Time {
 	if here == nil {
 		return b.pods.pulse.first

@@ -7,7 +7,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// podBudget is a PodDisruptionBudget as planning sees it.
+// podBudget is a PodDisruptionBudget in the form of planning.
 type podBudget struct{ *plan.DisruptionBudget }
 
 func (b *podBudget) key() string { return b.Namespace + "/" + b.Name }
@@ -27,7 +27,7 @@ func reduceBudget(interner *plan.Interner, obj any) (*podBudget, error) {
 type budgets struct {
 	*shared
 	feed *feed[*podBudget]
-	// list are those of snapshots; nil when one has changed.
+	// list is what snapshots show of them; nil when one has changed.
 	list []*plan.DisruptionBudget
 }
 
@@ -39,14 +39,14 @@ func newBudgets(w *watches) *budgets {
 
 func (b *budgets) budgetChanged(old, now *podBudget, existed, exists bool) {
 	if existed && exists && old.Allows == now.Allows && old.UnhealthyGo == now.UnhealthyGo && old.Selector.String() == now.Selector.String() {
-		return // both versions decide the same
+		return // both versions allow the same
 	}
 	b.list = nil
 	b.changed()
 	b.publish(Event{Kind: BudgetsChanged})
 }
 
-// now are all budgets, shared by snapshots until one changes. The lock is held.
+// now returns all budgets, shared by snapshots until one changes. The lock is held.
 func (b *budgets) now() []*plan.DisruptionBudget {
 	if b.list == nil {
 		b.list = make([]*plan.DisruptionBudget, 0, len(b.feed.items))

@@ -9,15 +9,15 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Buffer is a CapacityBuffer with what became of it.
+// Buffer is a CapacityBuffer with its virtual pods, or the reason why it has none.
 type Buffer struct {
 	Object *bufferv1.CapacityBuffer
-	// Pods are the virtual pods that stand for the room it asks for, in Snapshot.Pending as well.
+	// Pods are the virtual pods that stand for the capacity the buffer asks for; Snapshot.Pending has them as well.
 	Pods []*plan.Pod
-	// Generation is that of the template or workload the pods are made from; zero where there is none.
+	// Generation is that of the template or workload that the pods are made from; zero where there is none.
 	Generation int64
-	// Reason and Problem say why the buffer cannot be resolved: a reason of ReadyForProvisioning, and a sentence. Both are
-	// empty where it can.
+	// Reason and Problem say why the buffer cannot be resolved: a reason of ReadyForProvisioning, and a sentence. Both
+	// are empty otherwise.
 	Reason, Problem string
 }
 
@@ -34,17 +34,17 @@ func newBuffers(s *shared) *buffers {
 	return &buffers{shared: s, resolved: map[string]Buffer{}, virtual: map[types.UID]bool{}}
 }
 
-// Buffers returns all CapacityBuffers that are Tenon's to serve, ordered by namespace and name.
+// Buffers returns all CapacityBuffers that Tenon serves, ordered by namespace and name.
 func (b *buffers) Buffers() []Buffer {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return sorted(b.resolved)
 }
 
-// has says that a virtual pod is one of a buffer's.
+// has says that a pod is a virtual pod of a buffer.
 func (b *buffers) has(pod types.UID) bool { return b.virtual[pod] }
 
-// withPods adds the virtual pods to those that wait. The argument is not changed.
+// withPods adds the virtual pods to the waiting ones. The argument is not changed.
 func (b *buffers) withPods(waiting []*plan.Pod) []*plan.Pod {
 	if len(b.virtual) == 0 {
 		return waiting
@@ -57,8 +57,7 @@ func (b *buffers) withPods(waiting []*plan.Pod) []*plan.Pod {
 	return all
 }
 
-// put keeps a resolved buffer in the place of what it was, or takes it away, and returns the virtual pods that it had. The
-// lock is held.
+// put replaces or removes a resolved buffer, and returns the virtual pods that it had. The lock is held.
 func (b *buffers) put(key string, resolved Buffer, exists bool) (before []*plan.Pod) {
 	before = b.resolved[key].Pods
 	for _, pod := range before {

@@ -39,7 +39,8 @@ func testDeployment(name string, replicas int32, generation int64) *appsv1.Deplo
 		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Template: podsOf("1")}}
 }
 
-// awaitBuffers waits until the buffers are resolved to something: their names, and the number of pods or what is wrong.
+// awaitBuffers waits until the buffers are resolved as wanted: each line is a buffer's name, its reason and its virtual
+// pods.
 func awaitBuffers(t *testing.T, m *Mirror, why string, want ...string) {
 	t.Helper()
 	subscription := m.Subscribe(BuffersChanged)
@@ -154,8 +155,8 @@ func TestBuffersThatCannotBeResolved(t *testing.T) {
 	}
 }
 
-// TestBuffersThatAreNotServed holds that a cluster without CapacityBuffers is as good as any, that they are found once
-// they are served, and forgotten when they no longer are.
+// TestBuffersThatAreNotServed checks that a cluster without CapacityBuffers works, that they are found once they are
+// served, and dropped when they no longer are.
 func TestBuffersThatAreNotServed(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer()

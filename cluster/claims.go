@@ -9,35 +9,35 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// assumption is a claim this process knows of before the watch has delivered it.
+// assumption is a claim that this process knows before the watch has delivered it.
 type assumption struct {
 	claim   *promised
 	version string
 	until   time.Time
 }
 
-// claims are the NodeClaims: what the watch has delivered, and what was announced before it.
+// claims are the NodeClaims: those the watch has delivered, and those announced before it.
 type claims struct {
 	*shared
 	feed  *feed[*promised]
 	nodes *feed[*machine]
-	// places know which version of a claim counts; the others learn from here what becomes of it.
+	// places hold the version of each claim that counts; the other stores are notified of its changes from here.
 	places   *places
 	promises *promises
 	grown    *grown
 	overdue  *overdue
-	// assumed are the claims that count in front of what the watch has delivered, for no longer than assumeFor.
+	// assumed are the claims that take precedence over what the watch has delivered, for at most assumeFor.
 	assumed   map[string]assumption
 	assumeFor time.Duration
 }
 
-// follow has the watch tell of its changes here.
+// follow subscribes the store to its watch.
 func (c *claims) follow() *claims {
 	c.feed.changed, c.feed.pulse.advanced = c.claimChanged, c.claimsAdvanced
 	return c
 }
 
-// Claim returns the NodeClaim of a name, assumed ones included, or nil.
+// Claim returns the NodeClaim with a name, assumed ones included, or nil.
 func (c *claims) Claim(name string) *karpv1.NodeClaim {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -51,15 +51,15 @@ func (c *claims) ClaimByProviderID(id string) *karpv1.NodeClaim {
 	return claimObject(c.places.claims[first(c.places.claimsOf[id])])
 }
 
-// ClaimByInstance returns the NodeClaim of an instance, or nil. Who has only the cloud's own id of an instance, and not
-// its zone, cannot make a provider id of it.
+// ClaimByInstance returns the NodeClaim of an instance id, or nil. It is for callers that do not know the zone and so
+// cannot form the provider id.
 func (c *claims) ClaimByInstance(id string) *karpv1.NodeClaim {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return claimObject(c.places.claims[first(c.places.claimsByInstance[id])])
 }
 
-// ClaimOfNode returns the NodeClaim a Node comes from, or nil.
+// ClaimOfNode returns the NodeClaim that a Node belongs to, or nil.
 func (c *claims) ClaimOfNode(name string) *karpv1.NodeClaim {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -81,8 +81,8 @@ func (c *claims) Claims() []*karpv1.NodeClaim {
 	return claims
 }
 
-// AwaitClaims returns when the mirror has seen every change of NodeClaims up to a resourceVersion, as returned by the
-// API server for a claim that was created or changed elsewhere. An empty version is always seen.
+// AwaitClaims waits until the mirror has seen every change of NodeClaims up to a resourceVersion, which the API server
+// returned for a claim that was created or changed elsewhere. For an empty version it returns at once.
 func (c *claims) AwaitClaims(ctx context.Context, resourceVersion string) error {
 	if resourceVersion == "" {
 		return nil
@@ -94,9 +94,9 @@ func (c *claims) AwaitClaims(ctx context.Context, resourceVersion string) error 
 	}, Event{Kind: claimsSeen})
 }
 
-// Assume makes claims visible that were just created or changed through the API, as the API server returned them. Each
-// counts in front of what the watch has delivered until the watch has passed its resourceVersion. A claim the watch has
-// already passed is left to the watch. The arguments are not kept.
+// Assume makes claims visible that were just created or changed through the API; pass them as the API server returned
+// them. Each takes precedence over what the watch has delivered until the watch has passed its resourceVersion. A claim
+// that the watch has already passed is ignored. The arguments are not kept.
 func (c *claims) Assume(claims ...*karpv1.NodeClaim) {
 	for _, claim := range claims {
 		reduced, err := reduceClaim(c.interner, claim.DeepCopy())
@@ -125,7 +125,7 @@ func (c *claims) assume(claim *promised) {
 	c.refresh(name)
 }
 
-// Forget takes an assumption back: the watch's word holds for the claim at once.
+// Forget withdraws an assumption: from now on the watch decides about the claim.
 func (c *claims) Forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +144,7 @@ func (c *claims) claimsAdvanced() {
 	c.publish(Event{Kind: claimsSeen})
 }
 
-// expireAssumptions ends the assumptions nothing has confirmed in time. The lock is held.
+// expireAssumptions ends the assumptions that nothing has confirmed in time. The lock is held.
 func (c *claims) expireAssumptions(now time.Time) {
 	for name, assumed := range c.assumed {
 		if now.After(assumed.until) {
@@ -154,7 +154,7 @@ func (c *claims) expireAssumptions(now time.Time) {
 	}
 }
 
-// claimChanged takes a claim the watch delivered. The lock is held.
+// claimChanged handles a claim that the watch has delivered. The lock is held.
 func (c *claims) claimChanged(old, now *promised, _, exists bool) {
 	changed := old
 	if exists {
@@ -166,7 +166,7 @@ func (c *claims) claimChanged(old, now *promised, _, exists bool) {
 	c.refresh(changed.claim.Name)
 }
 
-// refresh decides which version of a claim counts. The lock is held.
+// refresh decides which version of a claim counts, and notifies the other stores if that has changed. The lock is held.
 func (c *claims) refresh(name string) {
 	old, now := c.places.claims[name], c.feed.items[name]
 	if assumed, ok := c.assumed[name]; ok {

@@ -14,7 +14,7 @@ func newClasses(w *watches) *classes {
 	return c
 }
 
-// NodeClass returns the EC2NodeClass of a name, or nil.
+// NodeClass returns the EC2NodeClass with a name, or nil.
 func (c *classes) NodeClass(name string) *awsv1.EC2NodeClass {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

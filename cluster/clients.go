@@ -17,7 +17,7 @@ import (
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 )
 
-// clients makes one REST client for each group and version, all over one HTTP client and so over one connection.
+// clients makes one REST client for each group and version, all over one HTTP client and therefore over one connection.
 type clients struct {
 	config *rest.Config
 	http   *http.Client

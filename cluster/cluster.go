@@ -1,57 +1,57 @@
-// Package cluster is the live mirror of one Kubernetes cluster, and the source of the immutable snapshots that plan/
-// decides over.
+// Package cluster is the live mirror of one Kubernetes cluster, and the source of the immutable snapshots that package
+// plan works on.
 //
 // # What is kept
 //
-// A Mirror watches the resources planning and draining need. Each watch is a client-go Reflector that fills a store of
-// ours directly (feed): an object is reduced when it is decoded, and nothing else of it is kept. A pod becomes a
-// plan.Pod that shares its shape and its labels with all pods like it; Nodes and NodeClaims stay complete API objects,
-// without managedFields and image lists, because activities read them too. Pods that have succeeded or failed are not
-// mirrored at all: a field selector leaves them with the API server, and a pod that ends is one that goes.
+// A Mirror watches the resources that planning and draining need. Each watch is a client-go Reflector that fills a
+// store of this package directly (feed): an object is reduced when it is decoded, and the rest of it is dropped. A pod
+// becomes a plan.Pod that shares its shape and its labels with all pods like it. Nodes and NodeClaims stay complete API
+// objects, without managedFields and image lists, because activities read them too. Pods that have succeeded or failed
+// are not mirrored at all: a field selector excludes them, so a pod that ends looks like a pod that was deleted.
 //
 // # Snapshots
 //
-// Snapshot joins Node and NodeClaim by provider id and hangs the bound pods on them. Every joined node is built once
-// and reused until it, its claim or its pods change, and the snapshot as a whole is reused until anything changes: its
-// cost follows the changes, not the size of the cluster. All of it is guarded by one lock, so that a snapshot is one
-// consistent state of everything that was seen.
+// Snapshot joins Node and NodeClaim by provider id and attaches the bound pods. A joined node is built once and reused
+// until it, its claim or its pods change; the snapshot as a whole is reused until anything changes. The cost of a
+// snapshot therefore depends on the changes, not on the size of the cluster. One lock guards everything, so that a
+// snapshot is one consistent state of what has been seen.
 //
 // # Seeing one's own writes
 //
-// A claim that was just created through the API is announced with Assume and counts from then on. It stops being
-// assumed when the watch has passed its resourceVersion: then the watch's word holds, whether that is the claim, a
-// newer version of it or its absence. What another replica created is waited for with AwaitClaims.
+// Assume announces a claim that was just created through the API; the claim counts from then on. It stops being assumed
+// when the watch has passed its resourceVersion. From then on the watch is authoritative, whether it shows the claim, a
+// newer version of it or its absence. AwaitClaims waits for a claim that another replica has created.
 //
-// # Room that is kept free
+// # Spare capacity
 //
-// A CapacityBuffer becomes virtual pods, which wait with the pending ones (resolver.go). The resource is followed where
-// the cluster serves it, and what buffers refer to only once one of them refers to its kind (optional.go): until then
-// it is not watched, and as good as current.
+// A CapacityBuffer becomes virtual pods, which wait with the pending ones (resolver.go). CapacityBuffers are watched
+// where the cluster serves them. A kind that buffers may refer to is watched only once a buffer refers to it
+// (optional.go); until then it counts as current.
 //
 // # Staleness
 //
-// A watch that is silent says nothing about whether it works. A feed is current while its watch is open; a heartbeat,
-// a read of the API server's /readyz on the same connection every few seconds, tells whether the connection the open
-// watches live on is alive. Staleness is the age of the oldest of these facts. An idle cluster stays fresh; a
-// partition, a dead API server and a hung connection show within one heartbeat and its timeout. Who acts on a snapshot
-// asks Fresh first and does nothing when it refuses: stale means fail closed.
+// A silent watch does not tell whether it works. A feed is current while its watch is open. A heartbeat, a read of the
+// API server's /readyz every few seconds on the connection that the watches use, tells whether that connection is
+// alive. Staleness is the age of the oldest of these facts. An idle cluster stays fresh; a partition, a dead API server
+// and a hung connection show within one heartbeat and its timeout. Code that acts on a snapshot first calls Fresh and
+// does nothing if that returns an error: a stale mirror fails closed.
 //
-// # Being told
+// # Events
 //
-// Subscribe and Await rest on one mechanism: every change publishes small events, a kind and a name, to those who asked
-// for that kind or for exactly that event. Events are coalesced and carry no state. Who receives one looks at the
-// mirror, so that a late, doubled or merged event never misleads.
+// Subscribe and Await share one mechanism: every change publishes small events, each a kind and a name, to the
+// subscribers of that kind or of exactly that event. Events are coalesced and carry no state. A subscriber reads the
+// mirror instead, so that a late, duplicate or merged event never misleads it.
 //
 // Everything a Mirror returns is shared and must not be modified.
 //
 // # Stores
 //
-// A Mirror is put together out of stores, one for each subject: the pods, the NodePools, what was promised to places. A
-// store keeps its own data, follows its own watch, and answers for its subject: its exported methods are the Mirror's.
-// Its other methods are for the stores that come after it, and those that change or read data are called with the lock
-// held. The lock, the clock and the events are the same for all (shared). First come the watches and how fresh they
-// are; then single objects as they are kept; then what is remembered across objects; then the stores of Nodes, claims
-// and pods, which tell all these of changes; last the stores that stand for themselves, and what makes snapshots of all.
+// A Mirror is made of stores, one for each subject: the pods, the NodePools, the promises to places. A store keeps its
+// own data, follows its own watch, and answers for its subject: its exported methods are the Mirror's. Its other
+// methods are for the stores that come after it; those that change or read data are called with the lock held. All
+// stores share the lock, the clock and the events (shared). The watches and their freshness come first; then single
+// objects as they are kept; then what is remembered across objects; then the stores of Nodes, claims and pods, which
+// notify all these of changes; last the independent stores, and what makes snapshots of all.
 //
 // Reading order: events, shared, feed, reduce, clients, watches, optional, freshness, pod, machine, promised, places,
 // bound_pods, waiting, buffers, promises, overdue, growth, claims, nodes, daemons, pods, origins, resolver, budgets,
@@ -74,23 +74,24 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Options are what a Mirror needs besides the API server. The zero value works.
+// Options configure a Mirror. The zero value works.
 type Options struct {
-	// Log receives what goes wrong with watches; nil discards it.
+	// Log receives the failures of watches; nil discards them.
 	Log *zap.Logger
-	// Clock is the time everything is measured by; nil is the real one.
+	// Clock is the source of time; nil means the real clock.
 	Clock clock.WithTicker
-	// Heartbeat is how often the API server is asked whether it is there; zero means 5 s. One beat may take as long.
+	// Heartbeat is the interval at which the Mirror checks that the API server is ready; zero means 5 s. It is also the
+	// timeout of one check.
 	Heartbeat time.Duration
-	// AssumeFor bounds how long an assumed claim counts without the watch having passed it; zero means one minute. It
-	// only matters when resource versions cannot be compared.
+	// AssumeFor limits how long an assumed claim counts if the watch does not pass it; zero means one minute. It
+	// matters only when resource versions cannot be compared.
 	AssumeFor time.Duration
-	// NodeOverlays has NodeOverlays followed, where the cluster serves them.
+	// NodeOverlays enables the watch of NodeOverlays, where the cluster serves them.
 	NodeOverlays bool
 }
 
-// Mirror is the live mirror of one cluster. All methods are safe for concurrent use. What it tells of each subject are the
-// methods of the subject's store.
+// Mirror is the live mirror of one cluster. All methods are safe for concurrent use. The methods about a subject are
+// those of its store.
 type Mirror struct {
 	*shared
 	*freshness
@@ -116,7 +117,7 @@ type Mirror struct {
 	joined     *joined
 }
 
-// NewMirror returns a mirror of the cluster that the configuration names. It watches nothing until Run.
+// NewMirror returns a mirror of the cluster that config names. It watches nothing until Run is called.
 func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 	clients, err := newClients(config)
 	if err != nil {
@@ -134,7 +135,7 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 	return m, nil
 }
 
-// complete puts what zero values mean in their place.
+// complete replaces zero values by their defaults.
 func (o Options) complete() Options {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -179,7 +180,7 @@ func (m *Mirror) openStores(options Options) {
 		storage: m.storage}
 }
 
-// Run keeps the mirror up to date until ctx ends, which is not an error. It is called once.
+// Run keeps the mirror up to date until ctx ends, which is not an error. Call it once.
 func (m *Mirror) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(klog.NewContext(ctx, zapr.NewLogger(m.watches.log)))
 	for _, watched := range m.watches.all {
@@ -195,8 +196,8 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Snapshot returns the cluster as it was seen last. It says nothing about how long ago that was: see Fresh. Before
-// WaitSynced it is incomplete.
+// Snapshot returns the cluster as it was last seen. It does not tell how long ago that was: see Fresh. Before
+// WaitSynced has returned, it is incomplete.
 func (m *Mirror) Snapshot() *plan.Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,7 +212,7 @@ func (m *Mirror) Snapshot() *plan.Snapshot {
 	return &current
 }
 
-// build assembles a snapshot out of the nodes that are still valid and those that have to be built again.
+// build assembles a snapshot; it rebuilds only the nodes that are no longer valid.
 func (m *Mirror) build() *plan.Snapshot {
 	return &plan.Snapshot{
 		Pending:    m.buffers.withPods(m.waiting.list()),

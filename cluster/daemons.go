@@ -10,17 +10,17 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// What a DaemonSet takes of a node is what its pods request, and that is not what its template says: LimitRanges, the
-// RuntimeClass and webhooks change pods as they are created. So the newest pod that lives speaks for its DaemonSet, and
-// the template with the LimitRanges of its namespace where there is none.
+// A DaemonSet takes from a node what its pods request. That can differ from its template: LimitRanges, the RuntimeClass
+// and webhooks change pods as they are created. So the newest living pod represents its DaemonSet; where there is none,
+// the template with the LimitRanges of its namespace does.
 
 // daemonSet is a DaemonSet as planning sees it.
 type daemonSet struct {
 	// DaemonSet is reduced from the template alone.
 	*plan.DaemonSet
 	template *appsv1.DaemonSet
-	// ranged is reduced with ranges in force, and shown is it with what the newest pod, of class seen, requests. Both are
-	// kept for as long as that holds, since planning tells DaemonSets that have not changed by their identity.
+	// ranged is reduced with ranges applied; shown is ranged with the requests of the newest pod, whose class is seen.
+	// Both are kept while they are valid, since planning recognizes an unchanged DaemonSet by its identity.
 	ranges        []*corev1.LimitRange
 	ranged, shown *plan.DaemonSet
 	seen          *plan.Class
@@ -46,13 +46,13 @@ type daemonSets struct {
 	*shared
 	pods *feed[*Pod]
 	feed *feed[*daemonSet]
-	// limitRanges say what containers get that name nothing themselves, and ranges are they by namespace; nil when one has
-	// changed.
+	// limitRanges are the defaults of containers that do not set resources; ranges are the same by namespace, nil when
+	// one has changed.
 	limitRanges *feed[*corev1.LimitRange]
 	ranges      map[string][]*corev1.LimitRange
 	// newest is the newest pod of each DaemonSet, by the set's key.
 	newest map[string]*Pod
-	// lost are the DaemonSets whose newest pod is gone, so that another has to be looked for.
+	// lost are the DaemonSets whose newest pod is gone, so that the next newest has to be found.
 	lost map[string]bool
 }
 
@@ -78,7 +78,7 @@ func (d *daemonSets) limitRangeChanged(_, _ *corev1.LimitRange, _, _ bool) {
 	d.publish(Event{Kind: DaemonSetsChanged})
 }
 
-// daemonOf is the key of the DaemonSet a pod speaks for; empty where it speaks for none.
+// daemonOf is the key of the DaemonSet that a pod represents; empty where it represents none.
 func daemonOf(pod *Pod) string {
 	if pod == nil || !pod.Daemon || pod.Terminal || pod.Terminating() {
 		return ""
@@ -113,7 +113,7 @@ func newer(pod, than *Pod) bool {
 	return pod.Created.Equal(than.Created) && pod.UID > than.UID
 }
 
-// findLost looks for the newest pod of DaemonSets that have lost theirs. The lock is held.
+// findLost finds the newest pod of the DaemonSets that have lost theirs. The lock is held.
 func (d *daemonSets) findLost() {
 	if len(d.lost) == 0 {
 		return
@@ -126,7 +126,7 @@ func (d *daemonSets) findLost() {
 	clear(d.lost)
 }
 
-// list are the DaemonSets as they are known now. The lock is held.
+// list returns the DaemonSets as they are known now. The lock is held.
 func (d *daemonSets) list() []*plan.DaemonSet {
 	d.findLost()
 	list := make([]*plan.DaemonSet, 0, len(d.feed.items))
@@ -136,7 +136,7 @@ func (d *daemonSets) list() []*plan.DaemonSet {
 	return list
 }
 
-// shown is a DaemonSet as snapshots show it. The lock is held.
+// shown returns a DaemonSet as snapshots show it. The lock is held.
 func (d *daemonSets) shown(set *daemonSet) *plan.DaemonSet {
 	if ranges := d.rangesOf(set.Namespace); set.ranged == nil || !slices.Equal(set.ranges, ranges) {
 		set.ranges, set.ranged, set.shown = ranges, set.DaemonSet, nil
@@ -157,7 +157,7 @@ func (d *daemonSets) shown(set *daemonSet) *plan.DaemonSet {
 	return set.shown
 }
 
-// rangesOf are the LimitRanges of a namespace, ordered by name. The lock is held.
+// rangesOf returns the LimitRanges of a namespace, ordered by name. The lock is held.
 func (d *daemonSets) rangesOf(namespace string) []*corev1.LimitRange {
 	if d.ranges == nil {
 		d.ranges = map[string][]*corev1.LimitRange{}

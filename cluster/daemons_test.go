@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What a DaemonSet takes of a node is what its newest pod requests, and where it has none what its template and the
-// LimitRanges of its namespace say.
+// A DaemonSet takes from a node what its newest pod requests; without pods, what its template and the LimitRanges of
+// its namespace say.
 func TestDaemonSetsTakeWhatTheirPodsDo(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer().start(t)

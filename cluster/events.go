@@ -7,60 +7,62 @@ import (
 	"sync"
 )
 
-// EventKind is what an Event is about.
+// EventKind is the kind of an Event.
 type EventKind string
 
 const (
-	// PodsPending means a pod came that no node runs yet, or the kube-scheduler found no node for one. It has no name.
+	// PodsPending means that a pod without a node was created, or that the kube-scheduler found no node for one. It has
+	// no name.
 	PodsPending EventKind = "PodsPending"
 	// ClaimChanged means the NodeClaim of that name was created, changed or deleted.
 	ClaimChanged EventKind = "ClaimChanged"
 	// NodeChanged means the Node of that name was created, changed or deleted.
 	NodeChanged EventKind = "NodeChanged"
-	// PodsChanged means a pod came to, changed on or left the Node of that name.
+	// PodsChanged means a pod was bound to, changed on or left the Node of that name.
 	PodsChanged EventKind = "PodsChanged"
-	// NodeEmptied means the last pod that would need another place left the Node of that name, or began to.
+	// NodeEmptied means that the last pod that would need another place has left the Node of that name, or has begun to
+	// leave it.
 	NodeEmptied EventKind = "NodeEmptied"
 	// PoolChanged means the NodePool of that name was created, changed or deleted.
 	PoolChanged EventKind = "PoolChanged"
-	// PoolEdited means that what can be launched for the NodePool of that name may have changed: it was created, edited or
-	// deleted, or has become ready or unready. That its status counts other nodes is none of that.
+	// PoolEdited means that the offerings of the NodePool of that name may have changed: it was created, edited or
+	// deleted, or has become ready or unready. A change of the node counts in its status does not publish it.
 	PoolEdited EventKind = "PoolEdited"
 	// ClassChanged means the EC2NodeClass of that name was created, changed or deleted.
 	ClassChanged EventKind = "ClassChanged"
 	// BudgetsChanged means some PodDisruptionBudget changed. It has no name.
 	BudgetsChanged EventKind = "BudgetsChanged"
-	// StorageChanged means that a PersistentVolumeClaim, PersistentVolume or StorageClass changed in a way that may let a
-	// waiting pod be planned for. It has no name.
+	// StorageChanged means that a PersistentVolumeClaim, PersistentVolume or StorageClass changed so that a waiting pod
+	// can perhaps be planned for. It has no name.
 	StorageChanged EventKind = "StorageChanged"
 	// DaemonSetsChanged means some DaemonSet changed. It has no name.
 	DaemonSetsChanged EventKind = "DaemonSetsChanged"
 
-	// BuffersChanged means some CapacityBuffer or what it is made from changed. It has no name.
+	// BuffersChanged means that some CapacityBuffer, or an object it refers to, changed. It has no name.
 	BuffersChanged EventKind = "BuffersChanged"
 
 	// OverlaysChanged means some NodeOverlay was created, changed or deleted. It has no name.
 	OverlaysChanged EventKind = "OverlaysChanged"
 
-	// providerPlace means that what has a provider id, a Node or a claim, changed; it has that for a name.
+	// providerPlace means that the Node or the claim with a provider id changed; its name is that provider id.
 	providerPlace EventKind = "providerPlace"
 	// claimsSeen means that more changes of claims have been seen, synchronized that a resource has been listed.
 	claimsSeen   EventKind = "claimsSeen"
 	synchronized EventKind = "synchronized"
-	// judged means that the kube-scheduler has looked at all pods that came recently.
+	// judged means that the kube-scheduler has looked at all recent pods.
 	judged EventKind = "judged"
 )
 
-// Event says that something changed, not how: look at the mirror for that.
+// Event says that something changed, not how: read the mirror for that.
 type Event struct {
 	Kind EventKind
-	// Name is the object's name; empty for the kinds that have none.
+	// Name is the object's name; empty for kinds without one.
 	Name string
 }
 
 // Subscription collects events until they are taken.
 type Subscription struct {
-	// C receives when events have come since the last Take. It is never closed.
+	// C receives a value when events have come since the last Take. It is never closed.
 	C <-chan struct{}
 
 	signal chan struct{}
@@ -104,8 +106,8 @@ func (s *Subscription) add(event Event) {
 	}
 }
 
-// events brings changes to those who asked. Publishing costs two map look-ups when nobody did, however many wait for
-// other things.
+// events delivers changes to their subscribers. If an event has no subscriber, publishing costs two map look-ups,
+// however many subscribers other events have.
 type events struct {
 	mu      sync.RWMutex
 	byKind  map[EventKind][]*Subscription
@@ -152,7 +154,7 @@ func (e *events) unsubscribe(s *Subscription, kinds []EventKind, exact []Event) 
 	}
 }
 
-// remove takes one value out of an index, and the entry with the last one.
+// remove removes one value from an index, and the entry once it has no values.
 func remove[K, V comparable](index map[K][]V, key K, value V) {
 	left := slices.DeleteFunc(index[key], func(v V) bool { return v == value })
 	if len(left) == 0 {
@@ -162,12 +164,12 @@ func remove[K, V comparable](index map[K][]V, key K, value V) {
 	index[key] = left
 }
 
-// Subscribe returns a subscription to all events of these kinds from now on. What was there before is for the
-// subscriber to look up after subscribing.
+// Subscribe returns a subscription to all events of these kinds from now on. Look up the existing state after
+// subscribing.
 func (e *events) Subscribe(kinds ...EventKind) *Subscription { return e.subscribe(kinds, nil) }
 
-// Await returns nil once done says so, or done's error. It asks at once and then after each of the events, without
-// polling; events that come while done runs are not lost. When ctx ends first, its error is returned.
+// Await returns nil once done reports true, or the error of done. It calls done at once and again after each of the
+// events, without polling; events that come while done runs are not lost. When ctx ends first, Await returns its error.
 func (e *events) Await(ctx context.Context, done func() (bool, error), on ...Event) error {
 	subscription := e.subscribe(nil, on)
 	defer subscription.Close()

@@ -17,20 +17,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// settling is how long a watch that was resumed after a gap is not yet believed: the changes of the gap are still on
-// their way.
+// settling is how long a watch that was resumed after a gap does not count as current: the changes of the gap are still
+// on their way.
 const settling = time.Second
 
-// feed keeps one resource of the API server mirrored. It is the store a client-go Reflector fills, so that an object is
-// reduced the moment it is decoded and the unreduced one is garbage at once; there is no second store behind it.
-// All fields but the constant ones are guarded by the mirror's lock.
+// feed mirrors one resource of the API server. It is the store that a client-go Reflector fills: an object is reduced
+// when it is decoded, and the original becomes garbage at once; there is no second store behind it. All fields but the
+// constant ones are guarded by the mirror's lock.
 type feed[R any] struct {
 	mu *sync.RWMutex
-	// reduce turns what the API server sent into what is kept.
+	// reduce converts an API object into the form that is kept.
 	reduce func(obj any) (R, error)
 	// key names an object within its resource.
 	key func(R) string
-	// changed is told about every change, with the lock held. The zero value of R stands for "is not there".
+	// changed is called for every change, with the lock held. The zero value of R means that there is no object.
 	changed func(old, now R, existed, exists bool)
 
 	items map[string]R
@@ -46,26 +46,26 @@ type pulse struct {
 	// streams counts the open watches; the store is current while one is open and replacing is false.
 	streams   int
 	replacing bool
-	// settled is when the open watch is believed to have delivered what it missed.
+	// settled is the time from which the open watch is taken to have delivered the changes it missed.
 	settled time.Time
 	// current is the last time at which the store was known to be current, while it is not.
 	current time.Time
 	// first is when the first list was complete.
 	first time.Time
-	// listed is told when the first list is complete, with the lock held.
+	// listed is called when the first list is complete, with the lock held.
 	listed func()
-	// advanced is told when version has changed, with the lock held.
+	// advanced is called when version has changed, with the lock held.
 	advanced func()
-	// idle says that the resource is not watched, because it is not served or not needed, and that its store is empty.
+	// idle says that the resource is not watched, because it is not served or not needed. Its store is then empty.
 	idle bool
-	// unserved is to be called when the API server turns out not to serve the resource; nil where it always does.
+	// unserved is called when the API server does not serve the resource; nil where it always does.
 	unserved func()
 }
 
 // synced says that the resource has been listed completely at least once.
 func (p *pulse) synced() bool { return p.version != "" }
 
-// asOf is the time up to which the feed is known to have seen every change.
+// asOf is the time up to which the feed has certainly seen every change.
 func (p *pulse) asOf(now time.Time) time.Time {
 	if p.streams > 0 && !p.replacing && !now.Before(p.settled) {
 		return now
@@ -73,12 +73,12 @@ func (p *pulse) asOf(now time.Time) time.Time {
 	return p.current
 }
 
-// reached says that everything up to a resourceVersion has been seen. Versions that cannot be compared never are.
+// reached says that everything up to a resourceVersion has been seen. It is false for versions that cannot be compared.
 func (p *pulse) reached(version string) bool {
 	return p.version != "" && atLeast(p.version, version)
 }
 
-// atLeast says that a resourceVersion is not older than another. Versions that cannot be compared are not.
+// atLeast says that a resourceVersion is not older than another. It is false for versions that cannot be compared.
 func atLeast(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order >= 0
@@ -96,7 +96,8 @@ func (p *pulse) advance(version string) {
 	p.advanced()
 }
 
-// opened is called when a watch has been accepted. A watch that sends the initial state first replaces the store later.
+// opened is called when the API server has accepted a watch. With initial, the watch sends the initial state first,
+// which replaces the store later.
 func (p *pulse) opened(initial bool) {
 	now := p.clock.Now()
 	p.current = p.asOf(now)
@@ -115,14 +116,15 @@ func (p *pulse) closed() {
 
 // The methods below implement cache.TransformingStore and cache.ResourceVersionUpdater for the Reflector.
 
-// Transformer makes the Reflector reduce objects in the store it fills while the initial state streams in.
+// Transformer lets the Reflector reduce objects in its temporary store while the initial state streams in.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) { return f.reduced(obj) }
 }
 
 func (f *feed[R]) reduced(obj any) (R, error) {
 	if done, ok := obj.(R); ok {
-		// Reduction of a complete API object keeps its type; doing it twice changes nothing.
+		// A reduced object that is still a complete API object cannot be told from an unreduced one; reducing it twice
+		// changes nothing.
 		if _, complete := obj.(runtime.Object); !complete {
 			return done, nil
 		}
@@ -186,10 +188,11 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore. Nothing is reprocessed by the clock here.
+// Resync implements cache.ReflectorStore. It does nothing: no object needs periodic reprocessing.
 func (f *feed[R]) Resync() error { return nil }
 
-// UpdateResourceVersion implements cache.ResourceVersionUpdater: called after every event, bookmarks included.
+// UpdateResourceVersion implements cache.ResourceVersionUpdater. The Reflector calls it after every event, bookmarks
+// included.
 func (f *feed[R]) UpdateResourceVersion(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -220,7 +223,7 @@ func (f *feed[R]) emptied() {
 	}
 }
 
-// sorted returns the values of a store in the order of their keys.
+// sorted returns the values of a map in the order of their keys.
 func sorted[R any](items map[string]R) []R {
 	values := make([]R, 0, len(items))
 	for _, key := range slices.Sorted(maps.Keys(items)) {
@@ -229,7 +232,7 @@ func sorted[R any](items map[string]R) []R {
 	return values
 }
 
-// source lists and watches one resource and tells the feed's pulse when its watch opens and closes.
+// source lists and watches one resource and notifies the feed's pulse when its watch opens and closes.
 type source struct {
 	*cache.ListWatch
 	mu    *sync.RWMutex
@@ -256,7 +259,7 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 	return list, err
 }
 
-// missing takes note of an API server that does not know the resource.
+// missing calls unserved if the API server does not know the resource.
 func (s *source) missing(err error) {
 	if !apierrors.IsNotFound(err) {
 		return
@@ -268,8 +271,8 @@ func (s *source) missing(err error) {
 	}
 }
 
-// trackedStream is a watch whose end is recorded. The Reflector stops every watch it has finished with, also the ones
-// that the server or the network ended.
+// trackedStream is a watch that records its end. The Reflector stops every watch it has finished with, also those that
+// the server or the network ended.
 type trackedStream struct {
 	watch.Interface
 	source *source

@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// StaleError says that the mirror may not be acted upon.
+// StaleError means that the mirror is too old to act on.
 type StaleError struct {
 	// Age is how long ago the mirror was last known to be complete; math.MaxInt64 when it never was.
 	Age time.Duration
-	// Cause names the resource whose watch is behind, or what the API server's readiness check brought.
+	// Cause names the resource whose watch is behind, or says how the API server's readiness check failed.
 	Cause string
 }
 
@@ -30,19 +30,19 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("the view of the cluster is %s old: %s", e.Age.Round(time.Millisecond), e.Cause)
 }
 
-// freshness is how old the view of the cluster is: what the heartbeat and the watches tell of it.
+// freshness is the age of the mirror, as the heartbeat and the watches tell it.
 type freshness struct {
 	*shared
 	log       *zap.Logger
 	heartbeat time.Duration
 	clients   *clients
 	watches   *watches
-	// heard is when the last successful heartbeat was sent, and unheard why the last one failed.
+	// heard is when the last successful heartbeat was sent; unheard is why the last one failed, if it did.
 	heard   time.Time
 	unheard error
 }
 
-// Staleness is how long ago the mirror was last known to show the cluster as it is, math.MaxInt64 if it never was.
+// Staleness returns how long ago the mirror was last known to show the current state, or math.MaxInt64 if it never was.
 func (f *freshness) Staleness() time.Duration {
 	age, _ := f.staleness()
 	return age
@@ -86,7 +86,7 @@ func because(err error) string {
 	return ": " + err.Error()
 }
 
-// WaitSynced returns when every resource has been listed once and the API server has answered a heartbeat.
+// WaitSynced waits until every resource has been listed once and the API server has answered a heartbeat.
 func (f *freshness) WaitSynced(ctx context.Context) error {
 	if err := f.Await(ctx, func() (bool, error) { return f.Staleness() < math.MaxInt64, nil }, Event{Kind: synchronized}); err != nil {
 		_, cause := f.staleness()
@@ -95,7 +95,7 @@ func (f *freshness) WaitSynced(ctx context.Context) error {
 	return nil
 }
 
-// beat asks the API server whether it is ready, again and again. It goes over the connection the watches live on.
+// beat asks the API server regularly whether it is ready, over the connection that the watches use.
 func (f *freshness) beat(ctx context.Context) error {
 	url, _, err := rest.DefaultServerUrlFor(f.clients.config)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// eventually waits for a condition that nothing announces.
+// eventually polls until a condition holds that no event announces.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	ctx := within(t)

@@ -9,21 +9,21 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// briefly is how soon after its node came up a pod that makes room for another counts as never having been served.
+// briefly is how soon after its node came up a pod must be preempted to count as never having been served.
 const briefly = 15 * time.Minute
 
-// maxHeirs bounds how many victims of one kind are remembered until their successors come.
+// maxHeirs limits how many victims of one kind are remembered until their successors come.
 const maxHeirs = 1000
 
-// grown counts the nodes that came up for pods which still wait. A pod that is preempted soon after is gone; the next of its
-// siblings to come is its heir.
+// grown counts the nodes that came up for pods that still wait. A pod that is preempted soon after that is gone; the
+// next of its siblings inherits its count.
 type grown struct {
 	*shared
 	machines *feed[*machine]
 	places   *places
 	waiting  *waiting
 	promises *promises
-	// nodes are how many came up for each pod, and heirs how many for pods that are gone, by their siblings.
+	// nodes is how many nodes came up for each pod; heirs is the same for pods that are gone, by their siblings.
 	nodes map[types.UID]int
 	heirs map[plan.Siblings][]int
 }
@@ -33,8 +33,8 @@ func newGrown(s *shared, machines *feed[*machine], places *places, waiting *wait
 		nodes: map[types.UID]int{}, heirs: map[plan.Siblings][]int{}}
 }
 
-// Grown returns how many nodes came up for the pods that wait, where there was one. What another process has counted
-// before is where this one goes on.
+// Grown returns how many nodes came up for each waiting pod, if any. It continues the counts in before, which are
+// another process's.
 func (g *grown) Grown(before map[types.UID]int) map[types.UID]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,8 +48,8 @@ func (g *grown) Grown(before map[types.UID]int) map[types.UID]int {
 	return grown
 }
 
-// cameUp counts a node for the pods that it was made for. Those of another process's plan are nominated to it. The lock is
-// held.
+// cameUp counts a node for the pods that it was made for. If another process planned it, those are the pods nominated
+// to it. The lock is held.
 func (g *grown) cameUp(claim *promised) {
 	pods := g.promises.byKey[claim.claim.Name].pods
 	if node := g.places.nodeOf(claim); len(pods) == 0 && node != "" {
@@ -66,8 +66,8 @@ func (g *grown) cameUp(claim *promised) {
 	}
 }
 
-// podChanged follows a pod's change. A pod that is bound has what it needs; more than one node is remembered, in case
-// it does not stay. The lock is held.
+// podChanged follows a pod's change. A bound pod has what it needs and loses a count of one; a higher count is kept in
+// case the pod does not stay bound. The lock is held.
 func (g *grown) podChanged(old, now *Pod, existed, exists bool) {
 	if existed && (!exists || old.UID != now.UID) {
 		g.inherit(old)

@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestGrownCountsNodesThatCameUp brings up nodes for a pod that is never served for long.
+// TestGrownCountsNodesThatCameUp brings up nodes for a pod that never runs for long.
 func TestGrownCountsNodesThatCameUp(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
@@ -119,7 +119,7 @@ func TestPlansBreakOnlyPromisesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// planOf places one pod and leaves another.
+// planOf returns a plan that places one pod and leaves another unplaced.
 func planOf(placed *plan.Pod, key string, left *plan.Pod) plan.Plan {
 	return plan.Plan{Placements: []plan.Placement{{Pod: placed, Node: key}}, Unplaced: []plan.Unplaced{{Pod: left}}}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// joined builds what a snapshot shows of places: Nodes and NodeClaims as one, with their pods and what is remembered of both.
+// joined builds the places of a snapshot: Nodes and NodeClaims joined, with their pods and what is remembered of both.
 type joined struct {
 	nodes     *feed[*machine]
 	places    *places
@@ -18,7 +18,7 @@ type joined struct {
 	storage   *storage
 }
 
-// list returns all places, ordered by key, building those that have changed. The lock is held.
+// list returns all places, ordered by key; it rebuilds those that have changed. The lock is held.
 func (j *joined) list() []*plan.Node {
 	nodes := make([]*plan.Node, 0, len(j.nodes.items)+len(j.places.claims))
 	for name, node := range j.nodes.items {

@@ -20,8 +20,8 @@ import (
 	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
-// TestMirrorOfARealAPIServer checks what a server of our own making cannot show: protobuf, streamed initial state, the
-// custom resources as they are served, bookmarks, HTTP/2, and how an API server that hangs or is gone looks from here.
+// TestMirrorOfARealAPIServer checks what our own test server cannot show: protobuf, streamed initial state, the custom
+// resources as they are served, bookmarks, HTTP/2, and how an API server that hangs or is gone looks to the mirror.
 func TestMirrorOfARealAPIServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -124,7 +124,7 @@ func TestMirrorOfARealAPIServer(t *testing.T) {
 	awaitShape(t, m, "and its changes arrive", "claim=c node=n provider=aws:///n: after", "pending waits")
 }
 
-// realPod is a pod a real API server accepts.
+// realPod returns a pod that a real API server accepts.
 func realPod(name, node string) *corev1.Pod {
 	pod := testPod(name, node)
 	pod.Spec.Containers[0].Image = "example.com/web:v1"
@@ -132,7 +132,7 @@ func realPod(name, node string) *corev1.Pod {
 	return pod
 }
 
-// realClaim is a NodeClaim a real API server accepts.
+// realClaim returns a NodeClaim that a real API server accepts.
 func realClaim(name string) *karpv1.NodeClaim {
 	claim := testClaim(name, "")
 	claim.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{

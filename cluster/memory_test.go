@@ -22,14 +22,14 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// The cluster the memory target is stated for.
+// The cluster size that the memory target is stated for.
 const (
 	benchNodes = 1_000
 	benchPods  = 10_000
-	// benchVolumes are bound claims, and so many pods mount one.
+	// benchVolumes is the number of bound claims; as many pods mount one.
 	benchVolumes    = 2_000
 	benchNamespaces = 200
-	// serveBench makes the test binary be the API server of the benchmark, so that the two do not share a heap.
+	// serveBench turns the test binary into the API server of the benchmark, so that the two do not share a heap.
 	serveBench = "TENON_SERVE_BENCH_CLUSTER"
 )
 
@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveBenchCluster serves a large cluster until standard input ends. Every line read changes that many pods.
+// serveBenchCluster serves a large cluster until standard input ends. Each line of input is the number of pods to
+// change.
 func serveBenchCluster() {
 	server := newAPIServer()
 	for i := range benchNodes {
@@ -81,8 +82,8 @@ func serveBenchCluster() {
 	listener.Close()
 }
 
-// BenchmarkMirrorMemory fills a mirror with 1,000 nodes and 10,000 pods over HTTP, lets every pod change three times
-// and reports the resident memory of this process, its peak, the live heap and what a snapshot costs.
+// BenchmarkMirrorMemory fills a mirror with 1,000 nodes and 10,000 pods over HTTP, changes every pod three times, and
+// reports the resident memory of this process, its peak, the live heap and the cost of a snapshot.
 func BenchmarkMirrorMemory(b *testing.B) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -171,7 +172,7 @@ func changedPods(m *Mirror) int {
 	return count
 }
 
-// snapshotCost is the mean time of a snapshot after that many nodes have changed.
+// snapshotCost returns the mean time of a snapshot after that many nodes have changed.
 func snapshotCost(m *Mirror, nodes int) time.Duration {
 	const rounds = 20
 	var total time.Duration
@@ -244,7 +245,7 @@ func benchClaim(i int) *karpv1.NodeClaim {
 	return claim
 }
 
-// benchPod is a pod of one of forty Deployments, one in ten of them without a node.
+// benchPod returns a pod of one of forty Deployments; one in ten has no node.
 func benchPod(i, generation int) *corev1.Pod {
 	app := fmt.Sprintf("service-%d", i%40)
 	node := benchNode(i % benchNodes).Name
@@ -274,7 +275,7 @@ func benchPod(i, generation int) *corev1.Pod {
 	return pod
 }
 
-// benchVolume is the claim of a pod of a StatefulSet, and its volume.
+// benchVolume returns the claim of a pod of a StatefulSet, and its volume.
 func benchVolume(i int) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	name := fmt.Sprintf("data-service-%d-7d9c8b5f6c-%05x", i%40, i)
 	claim := volumeClaimFor(name, fmt.Sprintf("pvc-00000000-0000-4000-8000-%012x", i))

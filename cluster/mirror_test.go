@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// soon bounds every wait in these tests; none of them is expected to take nearly as long.
+// soon limits every wait in these tests; none of them should take nearly as long.
 const soon = time.Minute
 
 func within(t testing.TB) context.Context {
@@ -27,7 +27,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// runMirror returns a mirror of the server that is complete.
+// runMirror returns a running, synced mirror of the server.
 func runMirror(t testing.TB, server *apiServer, options Options) *Mirror {
 	t.Helper()
 	if options.Log == nil {
@@ -110,7 +110,7 @@ func testClaim(name, providerID string) *karpv1.NodeClaim {
 	}
 }
 
-// shape is what a test compares of a snapshot: places with their pods, and the pods without one.
+// shape is the part of a snapshot that tests compare: places with their pods, and the pods without one.
 func shape(s *plan.Snapshot) []string {
 	var lines []string
 	for _, node := range s.Nodes {
@@ -129,7 +129,7 @@ func shape(s *plan.Snapshot) []string {
 	return lines
 }
 
-// awaitShape waits until the snapshot has a shape; what it has instead is reported at the end.
+// awaitShape waits until the snapshot has a shape; on a timeout it reports the difference.
 func awaitShape(t *testing.T, m *Mirror, why string, want ...string) {
 	t.Helper()
 	subscription := m.Subscribe(PodsPending, ClaimChanged, NodeChanged, PodsChanged)

@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// namespace is the labels of a namespace: affinity between pods selects namespaces by them.
+// namespace is a Namespace, reduced to its labels, by which affinity between pods selects namespaces.
 type namespace struct {
 	name   string
 	labels map[string]string
@@ -50,7 +50,7 @@ func (n *namespaces) namespaceChanged(old, now *namespace, existed, exists bool)
 	n.changed()
 }
 
-// now are the labels of all namespaces, shared by snapshots until one changes. The lock is held.
+// now returns the labels of all namespaces, shared by snapshots until one changes. The lock is held.
 func (n *namespaces) now() map[string]map[string]string {
 	if n.labels == nil {
 		n.labels = make(map[string]map[string]string, len(n.feed.items))

@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// nodes are the Nodes of the cluster, and what has to be done when one changes.
+// nodes are the Nodes of the cluster, and the handling of their changes.
 type nodes struct {
 	*shared
 	feed      *feed[*machine]
@@ -21,13 +21,13 @@ type nodes struct {
 	claims    *claims
 }
 
-// follow has the watch tell of its changes here.
+// follow subscribes the store to its watch.
 func (n *nodes) follow() *nodes {
 	n.feed.changed = n.nodeChanged
 	return n
 }
 
-// Node returns the Node of a name, or nil.
+// Node returns the Node with a name, or nil.
 func (n *nodes) Node(name string) *corev1.Node {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -52,11 +52,11 @@ func (n *nodes) Nodes() []*corev1.Node {
 	return nodes
 }
 
-// ErrClaimDeleted means that the NodeClaim somebody waits for has been deleted, or was never there.
+// ErrClaimDeleted means that the NodeClaim that AwaitNode waits for is being deleted or is gone.
 var ErrClaimDeleted = errors.New("the NodeClaim is deleted")
 
-// AwaitNode returns when ok holds of the Node with a provider id and of its NodeClaim, either of which may be nil. The
-// error is ErrClaimDeleted when the claim is being deleted, or is gone after it was seen.
+// AwaitNode waits until ok holds for the Node with a provider id and its NodeClaim, either of which may be nil. It
+// returns ErrClaimDeleted when the claim is being deleted, or is gone after it was seen.
 func (n *nodes) AwaitNode(ctx context.Context, providerID string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (node *corev1.Node, claim *karpv1.NodeClaim, err error) {
 	seen := false
 	err = n.Await(ctx, func() (bool, error) {
@@ -70,7 +70,7 @@ func (n *nodes) AwaitNode(ctx context.Context, providerID string, ok func(*corev
 	return node, claim, err
 }
 
-// nodeChanged keeps the join of Nodes, and forgets what is remembered of one that is gone. The lock is held.
+// nodeChanged updates the join of Nodes, and forgets what is remembered of a Node that is gone. The lock is held.
 func (n *nodes) nodeChanged(old, now *machine, existed, exists bool) {
 	name, before, after := "", "", ""
 	if existed {

@@ -14,17 +14,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// askAgain is how often a cluster that does not serve an optional resource is asked whether it does now, and unanswered
-// how long after a question that failed.
+// askAgain is the interval at which a cluster that does not serve an optional resource is asked again, unanswered the
+// one after a request that failed.
 const (
 	askAgain   = 30 * time.Second
 	unanswered = 2 * time.Second
 )
 
-// A resource that is not served, or that nobody needs, is idle: its feed is empty, not watched, and as good as current.
+// A resource that is not served or not needed is idle: its feed is empty and not watched, and counts as current.
 
-// whenNeeded makes the last feed that was opened wait until it is needed, and returns what says so; to be called with
-// the mirror's lock held.
+// whenNeeded makes the last opened feed wait until it is needed, and returns the function that says so; call that
+// function with the mirror's lock held.
 func (w *watches) whenNeeded() (need func()) {
 	last := &w.all[len(w.all)-1]
 	needed, run := make(chan struct{}), last.run
@@ -45,7 +45,7 @@ func (w *watches) whenNeeded() (need func()) {
 	}
 }
 
-// whenServed makes the last feed that was opened follow whether the cluster serves its resource at all.
+// whenServed makes the last opened feed run only while the cluster serves its resource.
 func (w *watches) whenServed(gv schema.GroupVersion, empty func()) {
 	client, err := w.clients.client(gv)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// origin is something pods are made from: a PodTemplate, or a workload with a template of its own.
+// origin is an object that pods are made from: a PodTemplate, or a workload with a template of its own.
 type origin struct {
 	namespace, name string
 	generation      int64
-	// replicas is what a workload is scaled to.
+	// replicas is the number of replicas a workload asks for.
 	replicas int32
 	// model is a virtual pod of it.
 	model *plan.Pod
@@ -24,16 +24,16 @@ func (s *origin) key() string { return s.namespace + "/" + s.name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (s *origin) GetObjectMeta() metav1.Object { return named(s.namespace, s.name) }
 
-// podTemplateKind is what podTemplateRef refers to; the other kinds are those scalableRef may name.
+// podTemplateKind is the kind that podTemplateRef refers to; the other kinds are those that scalableRef may name.
 const podTemplateKind = "PodTemplate"
 
-// origins are one kind of what buffers refer to. It is watched once a buffer refers to one of the kind.
+// origins are the objects of one kind that buffers may refer to. They are watched once a buffer refers to that kind.
 type origins struct {
 	feed *feed[*origin]
 	need func()
 }
 
-// openOrigins prepares the watches of all that CapacityBuffers may refer to, by kind.
+// openOrigins prepares the watches of all kinds that CapacityBuffers may refer to.
 func openOrigins(w *watches, changed func(old, now *origin, existed, exists bool)) map[string]origins {
 	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
 	key, byKind := (*origin).key, map[string]origins{}
@@ -47,7 +47,7 @@ func openOrigins(w *watches, changed func(old, now *origin, existed, exists bool
 	return byKind
 }
 
-// referred is the kind and the name of what a buffer's pods are made from; empty where it refers to nothing.
+// referred returns the kind and the name of the object that a buffer's pods are made from; empty where there is none.
 func referred(buffer *bufferv1.CapacityBuffer) (kind, name string) {
 	switch spec := &buffer.Spec; {
 	case spec.PodTemplateRef != nil:
@@ -90,7 +90,7 @@ func reduceReplicaSet(interner *plan.Interner, obj any) (*origin, error) {
 	return reduceOrigin(interner, set, &set.Spec.Template, set.Spec.Replicas), nil
 }
 
-// reduceOrigin reduces something with a template. Without a number of replicas the API server takes it for one.
+// reduceOrigin reduces an object with a template. Without a number of replicas it assumes one, as the API server does.
 func reduceOrigin(interner *plan.Interner, object metav1.Object, template *corev1.PodTemplateSpec, replicas *int32) *origin {
 	reduced := &origin{
 		namespace: interner.String(object.GetNamespace()), name: interner.String(object.GetName()),

@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	// bootUnknown is how long a machine may take from its launch until its node serves, at least, where fewer than bootsFew
-	// nodes of its NodePool are known to have done so: one or two may have been quick by chance.
+	// bootUnknown is the least time that a machine is given from its launch until its node serves while fewer than
+	// bootsFew nodes of its NodePool are known to have served: one or two may have been quick by chance.
 	bootUnknown = 90 * time.Second
 	bootsFew    = 5
-	// bootsKept is of how many nodes of a NodePool it is remembered how long they took.
+	// bootsKept is the number of nodes of a NodePool whose boot times are remembered.
 	bootsKept = 20
-	// minSlack and maxSlack bound how much longer than the slowest of these a machine may take, which is half as long
+	// minSlack and maxSlack limit the time that a machine may take beyond the slowest of these, which is half as long
 	// again.
 	minSlack, maxSlack = 20 * time.Second, 45 * time.Second
-	// overdueShare is how many nodes a NodePool has for each machine that counts as overdue, the first aside. Where more do
-	// not come, they will not come in other places either: an image that does not boot, no way to the API server. Where no
-	// node has served yet, the first is the only one: all may just take long. No machine counts as overdue while more than
-	// this share are on their way in time: those that have come are the quickest of their launch and say little about the
-	// others.
+	// overdueShare is the number of nodes that a NodePool must have for each machine that counts as overdue, except the
+	// first. If more machines fail to serve, others would fail too: the image does not boot, or there is no route to
+	// the API server. Where no node has served yet, only the first counts: perhaps all take long. No machine counts as
+	// overdue while more than this share are still within their time: those that serve already are the quickest of
+	// their launch and say little about the others.
 	overdueShare = 5
-	// overdueFew machines count as overdue in any case where one that was launched after them serves: then it is they that do
-	// not come, and not all machines of the NodePool.
+	// overdueFew is the number of machines that may count as overdue, whatever the share, if a machine launched after
+	// them serves: then the fault is theirs, not that of the whole NodePool.
 	overdueFew = 3
 )
 
-// overdue are the machines that were launched and serve later than is usual in their NodePool, if ever. Nobody waits for
-// them: they have no room and no promises, so that their pods are planned for elsewhere. One that comes after all is a node
-// like any other.
+// overdue are the machines whose nodes take longer to serve than is usual in their NodePool, if they ever do. Tenon
+// does not wait for them: they have no room and no promises, so that their pods are planned for elsewhere. If one does
+// serve later, it is a node like any other.
 type overdue struct {
 	*shared
 	places *places
 	// boots is how long the last nodes of each NodePool took from their launch until they served.
 	boots map[string][]time.Duration
-	// names are the claims that are overdue, and next is when another one will be; zero for never.
+	// names are the claims that are overdue; next is when another one will be, or zero for never.
 	names map[string]bool
 	next  time.Time
 }
@@ -48,8 +48,8 @@ func newOverdue(s *shared, places *places) *overdue {
 	return &overdue{shared: s, places: places, boots: map[string][]time.Duration{}, names: map[string]bool{}}
 }
 
-// Overdue returns the claims whose nodes serve later than is usual in their NodePool, ordered by name. The claims are shared
-// and must not be changed.
+// Overdue returns the claims whose nodes take longer to serve than is usual in their NodePool, ordered by name. The
+// claims are shared and must not be changed.
 func (o *overdue) Overdue() []*karpv1.NodeClaim {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +61,7 @@ func (o *overdue) Overdue() []*karpv1.NodeClaim {
 	return claims
 }
 
-// learn remembers how long a claim's node took.
+// learn remembers how long a claim's node took to serve.
 func (o *overdue) learn(claim *promised) {
 	launched, initialized := claim.claim.Condition(karpv1.ConditionTypeLaunched), claim.claim.Condition(karpv1.ConditionTypeInitialized)
 	if launched == nil || initialized == nil {
@@ -88,11 +88,11 @@ func (o *overdue) patience(pool string) time.Duration {
 	return patience
 }
 
-// judge finds out which machines are overdue at a moment, those first that were launched first, and when the next one
+// judge determines which machines are overdue at a moment, those launched first before others, and when the next one
 // will be. The lock is held.
 func (o *overdue) judge(now time.Time) {
 	nodes, coming, late := map[string]int{}, map[string]int{}, map[string][]*promised{}
-	served := map[string]time.Time{} // when the last machine was launched that serves
+	served := map[string]time.Time{} // when the newest serving machine was launched
 	o.next = time.Time{}
 	for _, claim := range o.places.claims {
 		pool := poolOf(claim)

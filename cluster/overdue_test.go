@@ -14,19 +14,19 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestNobodyWaitsForAMachineThatDoesNotCome launches machines of which some never serve.
+// TestNobodyWaitsForAMachineThatDoesNotCome launches machines, some of which never serve.
 func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	ten := []time.Duration{10 * time.Second}
 	for reason, test := range map[string]struct {
-		boots   []time.Duration // of the nodes before
-		pool    string          // of these, where it is another one
+		boots   []time.Duration // of earlier nodes
+		pool    string          // of the earlier nodes; empty for the same one
 		serving int             // further nodes of the NodePool that serve
-		silent  int             // machines that do not come
-		passed  bool            // one that was launched after those that do not come serves
+		silent  int             // machines that never serve
+		passed  bool            // a machine launched after the silent ones serves
 		coming  int             // machines that were launched five seconds before the look
 		after   time.Duration
-		want    int // are overdue
+		want    int // overdue machines
 	}{
 		"nothing is known, and it is early":              {silent: 1, after: 89 * time.Second},
 		"nothing is known, and it is late":               {silent: 1, after: 90 * time.Second, want: 1},
@@ -106,7 +106,7 @@ func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestAMachineThatComesLateIsANodeLikeAnyOther has one serve that was given up.
+// TestAMachineThatComesLateIsANodeLikeAnyOther lets an overdue machine serve after all.
 func TestAMachineThatComesLateIsANodeLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
@@ -130,7 +130,7 @@ func TestAMachineThatComesLateIsANodeLikeAnyOther(t *testing.T) {
 	}
 }
 
-// inFlight counts the nodes that take no pods, and says whether any is promised some.
+// inFlight counts the nodes that take no pods, and says whether any node has promised pods.
 func inFlight(snapshot *plan.Snapshot) (closed int, promised bool) {
 	for _, n := range snapshot.Nodes {
 		if n.Cordoned {

@@ -9,11 +9,11 @@ import (
 type overlays struct {
 	*shared
 	pools *feed[*karpv1.NodePool]
-	// feed is nil where they are not to be followed.
+	// feed is nil where they are not watched.
 	feed *feed[*karpv1alpha1.NodeOverlay]
 }
 
-// newOverlays prepares the watch of NodeOverlays, which are followed on demand and where the cluster serves them.
+// newOverlays prepares the watch of NodeOverlays, if follow is set and where the cluster serves them.
 func newOverlays(w *watches, pools *feed[*karpv1.NodePool], follow bool) *overlays {
 	o := &overlays{shared: w.shared, pools: pools}
 	if follow {
@@ -24,7 +24,7 @@ func newOverlays(w *watches, pools *feed[*karpv1.NodePool], follow bool) *overla
 	return o
 }
 
-// NodeOverlays returns all NodeOverlays ordered by name; none where they are not followed.
+// NodeOverlays returns all NodeOverlays ordered by name; none where they are not watched.
 func (o *overlays) NodeOverlays() []*karpv1alpha1.NodeOverlay {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -34,7 +34,8 @@ func (o *overlays) NodeOverlays() []*karpv1alpha1.NodeOverlay {
 	return sorted(o.feed.items)
 }
 
-// overlayChanged tells of an overlay, and of every NodePool where what can be launched may be another now. The lock is held.
+// overlayChanged publishes a change of an overlay and, unless only its status has changed, a change of every NodePool,
+// because their offerings may have changed. The lock is held.
 func (o *overlays) overlayChanged(old, now *karpv1alpha1.NodeOverlay, existed, exists bool) {
 	o.publish(Event{Kind: OverlaysChanged})
 	if existed && exists && old.UID == now.UID && old.Generation == now.Generation {

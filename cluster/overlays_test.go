@@ -13,7 +13,7 @@ func testOverlay(name string, generation int64) *karpv1alpha1.NodeOverlay {
 	return &karpv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Generation: generation}}
 }
 
-// An overlay changes what can be launched for every NodePool, and its status changes nothing.
+// An overlay may change the offerings of every NodePool; its status changes nothing.
 func TestOverlaysAreFollowed(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer()
@@ -46,7 +46,7 @@ func TestOverlaysAreFollowed(t *testing.T) {
 	seen("it goes", []Event{{Kind: OverlaysChanged}, edited}, func(all []*karpv1alpha1.NodeOverlay) bool { return len(all) == 0 })
 }
 
-// Without the feature gate nobody asks for overlays, so that a worker needs no permission for them.
+// Without the feature gate the mirror does not request overlays, so that a worker needs no permission for them.
 func TestOverlaysAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer()
@@ -59,7 +59,7 @@ func TestOverlaysAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A cluster that does not serve overlays is as good as one without any.
+// A cluster that does not serve overlays is like one without any.
 func TestOverlaysThatAreNotServed(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer()

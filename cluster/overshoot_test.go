@@ -20,17 +20,17 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// maxOvershoot is by how much the nodes may outnumber those of the first plan; two nodes more are none too many where they
-// are few. A rule of spread over zones may forbid for the moment what was planned: the kube-scheduler then takes the
-// nomination back, binds the pod elsewhere, and fills its room with others. The one played here tries pods in any order, which
-// makes more of that than the real one (test/overshoot), so the row only holds that it ends.
+// maxOvershoot is the factor by which the nodes may outnumber those of the first plan; two more are always allowed. A
+// spread over zones may for the moment forbid what was planned: the kube-scheduler then removes the nomination, binds
+// the pod elsewhere, and fills its room with others. The simulated one tries pods in random order, which causes more of
+// that than the real one (test/overshoot), so maxOvershootSpread only checks that it ends.
 const (
 	maxOvershoot       = 1.03
 	maxOvershootSpread = 1.75
 )
 
-// townSize is how many pods of each row need a place that others may fill, beside nine times as many. The environment
-// variable asks for more than can be waited for every time.
+// townSize is the number of pods of each row that need a place which others may fill, beside nine times as many small
+// ones. With TENON_OVERSHOOT_PODS it can be larger than is practical for every test run.
 func townSize() int {
 	if n, err := strconv.Atoi(os.Getenv("TENON_OVERSHOOT_PODS")); err == nil {
 		return n
@@ -38,7 +38,7 @@ func townSize() int {
 	return 100
 }
 
-// machines are a few instance types of one family after the other.
+// machines returns a few instance types of each of three families.
 func machines() []*cloud.InstanceType {
 	var types []*cloud.InstanceType
 	for family, memory := range map[string]int64{"c6i": 2, "m6i": 4, "r6i": 8} {
@@ -90,7 +90,7 @@ func mounting(pod *corev1.Pod) {
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: pod.Name}}}}
 }
 
-// zonalVolumes gives every pod that mounts one a volume, in one zone after the other.
+// zonalVolumes creates a volume for every pod that mounts one, in one zone after the other.
 func zonalVolumes(w func(resource string, object any), pods []*corev1.Pod) map[string]string {
 	zones, zone := map[string]string{}, 0
 	for _, pod := range pods {
@@ -113,8 +113,8 @@ func zonalVolumes(w func(resource string, object any), pods []*corev1.Pod) map[s
 	return zones
 }
 
-// TestNoOvershootWhileEverythingIsSlow brings up pods of which some need a place that others may fill, with a
-// kube-scheduler that is ten times slower than it should be and an API server that takes few nominations.
+// TestNoOvershootWhileEverythingIsSlow brings up pods, some of which need a place that others may fill, with a
+// kube-scheduler that is ten times slower than it should be and an API server that handles few nominations.
 func TestNoOvershootWhileEverythingIsSlow(t *testing.T) {
 	t.Parallel()
 	size := townSize()

@@ -10,15 +10,15 @@ import (
 // places joins Nodes and NodeClaims by provider id, and remembers which joined nodes are still valid.
 type places struct {
 	*shared
-	// claims are the NodeClaims that count: those mirrored, and those assumed in front of them.
+	// claims are the NodeClaims that count: those mirrored, unless an assumed version takes precedence.
 	claims map[string]*promised
-	// claimsOf and nodesOf find names by provider id. More than one is a mistake of somebody's; the first name counts.
+	// claimsOf and nodesOf find names by provider id. More than one is an error in the cluster; the first name counts.
 	claimsOf map[string][]string
 	nodesOf  map[string][]string
 	// claimsByInstance is claimsOf by the instance id alone.
 	claimsByInstance map[string][]string
-	// builtNodes and builtClaims are the joined nodes that are still valid, by Node's name and, for claims without a
-	// Node, by claim's name.
+	// builtNodes and builtClaims are the joined nodes that are still valid, by the name of the Node and, for claims
+	// without a Node, by the name of the claim.
 	builtNodes  map[string]*plan.Node
 	builtClaims map[string]*plan.Node
 }
@@ -35,7 +35,7 @@ func newPlaces(s *shared) *places {
 	}
 }
 
-// moveNode takes a Node from one provider id to another; either is empty where it has none. The lock is held.
+// moveNode moves a Node from one provider id to another; either is empty where it has none. The lock is held.
 func (p *places) moveNode(name, before, after string) {
 	if before != after {
 		remove(p.nodesOf, before, name)
@@ -46,7 +46,7 @@ func (p *places) moveNode(name, before, after string) {
 	p.touchNode(name)
 }
 
-// putClaim makes a version of a claim count; nil where the claim is gone. The lock is held.
+// putClaim sets the version of a claim that counts; nil where the claim is gone. The lock is held.
 func (p *places) putClaim(name string, now *promised) {
 	before, after := providerID(p.claims[name]), providerID(now)
 	if now != nil {
@@ -66,13 +66,13 @@ func (p *places) putClaim(name string, now *promised) {
 	p.changed()
 }
 
-// touchNode makes the next snapshot build a Node again. The lock is held.
+// touchNode makes the next snapshot rebuild a Node. The lock is held.
 func (p *places) touchNode(name string) {
 	delete(p.builtNodes, name)
 	p.changed()
 }
 
-// touchProvider makes the next snapshot build everything with a provider id again. The lock is held.
+// touchProvider makes the next snapshot rebuild everything with a provider id. The lock is held.
 func (p *places) touchProvider(id string) {
 	if id == "" {
 		return
@@ -87,7 +87,7 @@ func (p *places) touchProvider(id string) {
 	p.publish(Event{Kind: providerPlace, Name: id})
 }
 
-// touchKey makes the next snapshot build the place with this key again. The lock is held.
+// touchKey makes the next snapshot rebuild the place with this key. The lock is held.
 func (p *places) touchKey(key string) {
 	claim, ok := p.claims[key]
 	if !ok {
@@ -101,7 +101,7 @@ func (p *places) touchKey(key string) {
 	p.changed()
 }
 
-// claimOf returns the claim a Node comes from, or nil.
+// claimOf returns the claim that a Node belongs to, or nil.
 func (p *places) claimOf(node *machine) *promised {
 	id := node.node.Spec.ProviderID
 	if id == "" || first(p.nodesOf[id]) != node.node.Name {
@@ -110,7 +110,7 @@ func (p *places) claimOf(node *machine) *promised {
 	return p.claims[first(p.claimsOf[id])]
 }
 
-// nodeOf returns the name of the Node a claim has become, or "".
+// nodeOf returns the name of the Node that belongs to a claim, or "".
 func (p *places) nodeOf(claim *promised) string {
 	id := claim.claim.Status.ProviderID
 	if id == "" || first(p.claimsOf[id]) != claim.claim.Name {
@@ -130,7 +130,7 @@ func enlist(index map[string][]string, id, name string) {
 	}
 }
 
-// first is the name that counts of those that an index has; empty where it has none.
+// first is the first name of an index entry, which is the one that counts; empty where there is none.
 func first(names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -11,12 +11,12 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Pod is what the mirror keeps of a pod: what planning needs, and what a drain needs besides. It is immutable.
+// Pod is what the mirror keeps of a pod: what planning and draining need. It is immutable.
 type Pod struct {
 	*plan.Pod
 	// judged says that the kube-scheduler has looked at the pod.
 	judged bool
-	// moved is when the pod was bound, or later when it was deleted: the times of its pod events.
+	// moved is when the pod was bound or, if that is later, when it was deleted: the times of its pod events.
 	moved time.Time
 	// preempted says that the kube-scheduler has chosen the pod to make room for another.
 	preempted bool
@@ -25,26 +25,26 @@ type Pod struct {
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (p *Pod) GetObjectMeta() metav1.Object { return named(p.Namespace, p.Name) }
 
-// counts says that the pod's coming and going are pod events: those of daemons and of the kubelet's own pods are not.
+// counts says that the pod's binding and leaving are pod events: those of DaemonSet pods and static pods are not.
 func (p *Pod) counts() bool { return !p.Daemon && !p.Static }
 
-// waits says that the pod is one the cluster has to find a place for.
+// waits says that the pod is pending and the cluster has to find a place for it.
 func (p *Pod) waits() bool {
 	return p.Node == "" && !p.Daemon && !p.Static && !p.Gated && !p.Terminal && !p.Terminating()
 }
 
-// same says that nothing has changed that anybody reading the mirror could see.
+// same says that the two versions do not differ in anything the mirror shows.
 func (p *Pod) same(other *Pod) bool {
 	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved) && p.preempted == other.preempted
 }
 
-// podSelector leaves pods that have ended with the API server: they hold nothing of a node any more.
+// podSelector excludes pods that have ended: they no longer hold anything of a node.
 var podSelector = fields.AndSelectors(
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 )
 
-// openPods prepares the watch of pods. Their store follows it (pods.go).
+// openPods prepares the watch of pods. Their store subscribes to it (pods.go).
 func openPods(w *watches) *feed[*Pod] {
 	return open(w, corev1.SchemeGroupVersion, "pods", &corev1.Pod{}, podSelector, reducePod, (*Pod).Key, nil)
 }

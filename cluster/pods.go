@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// pods are the pods of the cluster that have not ended. Whether a pod is bound, waits or is a daemon's, its changes go to the
-// stores of that from here.
+// pods are the pods of the cluster that have not ended. They pass each change on to the stores of bound pods, waiting
+// pods and DaemonSets.
 type pods struct {
 	*shared
 	feed       *feed[*Pod]
@@ -18,7 +18,7 @@ type pods struct {
 	daemonSets *daemonSets
 }
 
-// follow has the watch tell of its changes here.
+// follow subscribes the store to its watch.
 func (p *pods) follow() *pods {
 	p.feed.changed = p.podChanged
 	return p
@@ -42,8 +42,8 @@ func (p *pods) PodsOnNode(name string) []*Pod {
 	return slices.SortedFunc(maps.Values(here.pods), func(a, b *Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
 }
 
-// PodsOwnedBy returns the pods of a controller that have not ended, ordered by UID. It looks at every pod there is, so it
-// is for questions that are asked now and then.
+// PodsOwnedBy returns the pods of a controller that have not ended and are not terminating, ordered by UID. It looks at
+// every pod, so call it only occasionally.
 func (p *pods) PodsOwnedBy(namespace, kind, name string) []*Pod {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -57,7 +57,7 @@ func (p *pods) PodsOwnedBy(namespace, kind, name string) []*Pod {
 	return pods
 }
 
-// podChanged keeps the pods' indexes and tells who waits for pods. The lock is held.
+// podChanged updates the pods' indexes and notifies those that wait for pods. The lock is held.
 func (p *pods) podChanged(old, now *Pod, existed, exists bool) {
 	if exists && now.NominatedNode != "" {
 		now.Pod.NominatedAt = p.clock.Now()
@@ -90,7 +90,7 @@ func (p *pods) podChanged(old, now *Pod, existed, exists bool) {
 	}
 }
 
-// pendingChanged follows a pod that has or had no node. Either version may be nil. The lock is held.
+// pendingChanged handles a change of a pod that has or had no node. Either version may be nil. The lock is held.
 func (p *pods) pendingChanged(old, now *Pod) {
 	at := p.clock.Now()
 	asked, settled := p.waiting.update(at, old, now)

@@ -14,7 +14,7 @@ func newPools(w *watches) *pools {
 	return p
 }
 
-// NodePool returns the NodePool of a name, or nil.
+// NodePool returns the NodePool with a name, or nil.
 func (p *pools) NodePool(name string) *karpv1.NodePool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

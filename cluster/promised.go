@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// promised is a NodeClaim as the API has it and as planning sees it.
+// promised is a NodeClaim in the API's form and in that of planning.
 type promised struct {
 	claim *karpv1.NodeClaim
 	plan  *plan.Node
@@ -20,12 +20,13 @@ func (p *promised) key() string { return p.claim.Name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (p *promised) GetObjectMeta() metav1.Object { return p.claim }
 
-// openClaims prepares the watch of NodeClaims. Their store follows it (claims.go).
+// openClaims prepares the watch of NodeClaims. Their store subscribes to it (claims.go).
 func openClaims(w *watches) *feed[*promised] {
 	return open(w, karpv1.SchemeGroupVersion, "nodeclaims", &karpv1.NodeClaim{}, nil, reduceClaim, (*promised).key, nil)
 }
 
-// reduceClaim keeps a NodeClaim whole. Hundreds of claims list the same sixty instance types: those are shared.
+// reduceClaim keeps a NodeClaim whole. Hundreds of claims list the same sixty instance types, so it shares those
+// strings.
 func reduceClaim(interner *plan.Interner, obj any) (*promised, error) {
 	claim, ok := obj.(*karpv1.NodeClaim)
 	if !ok {
@@ -35,7 +36,7 @@ func reduceClaim(interner *plan.Interner, obj any) (*promised, error) {
 	for i := range claim.Spec.Requirements {
 		requirement := &claim.Spec.Requirements[i]
 		requirement.Key = interner.String(requirement.Key)
-		values := make([]string, len(requirement.Values)) // the decoder's slice has up to twice the room
+		values := make([]string, len(requirement.Values)) // the decoder's slice has up to twice the capacity
 		for v, value := range requirement.Values {
 			values[v] = interner.String(value)
 		}
@@ -50,7 +51,7 @@ func reduceClaim(interner *plan.Interner, obj any) (*promised, error) {
 	return reduced, nil
 }
 
-// claimObject is a NodeClaim as the API has it; nil for none.
+// claimObject is a NodeClaim in the API's form; nil for none.
 func claimObject(claim *promised) *karpv1.NodeClaim {
 	if claim == nil {
 		return nil
@@ -58,7 +59,7 @@ func claimObject(claim *promised) *karpv1.NodeClaim {
 	return claim.claim
 }
 
-// providerID is what a claim's status names; empty for no claim.
+// providerID is the provider id in a claim's status; empty for no claim.
 func providerID(claim *promised) string {
 	if claim == nil {
 		return ""
@@ -66,12 +67,12 @@ func providerID(claim *promised) string {
 	return claim.claim.Status.ProviderID
 }
 
-// initialized says that a claim's node has come up.
+// initialized says that a claim's node is initialized.
 func initialized(claim *promised) bool {
 	return claim != nil && claim.claim.IsTrue(karpv1.ConditionTypeInitialized)
 }
 
-// launchedAt is when a claim's machine was launched; zero where it was not.
+// launchedAt is when a claim's machine was launched; zero if it was not.
 func launchedAt(claim *promised) time.Time {
 	if launched := claim.claim.Condition(karpv1.ConditionTypeLaunched); launched != nil {
 		return launched.LastTransitionTime.Time
@@ -79,5 +80,5 @@ func launchedAt(claim *promised) time.Time {
 	return time.Time{}
 }
 
-// poolOf is the name of the NodePool that a claim is of.
+// poolOf is the name of a claim's NodePool.
 func poolOf(claim *promised) string { return claim.claim.Labels[karpv1.NodePoolLabelKey] }

@@ -21,7 +21,7 @@ type promises struct {
 	keyOf map[types.UID]string
 }
 
-// promise is what a place was planned for, and until when it counts as nominated at least.
+// promise is the pods that a place was planned for, and until when it counts as nominated at least.
 type promise struct {
 	pods  []types.UID
 	until time.Time
@@ -31,18 +31,19 @@ func newPromises(s *shared, places *places, waiting *waiting, buffers *buffers) 
 	return &promises{shared: s, places: places, waiting: waiting, buffers: buffers, byKey: map[string]promise{}, keyOf: map[types.UID]string{}}
 }
 
-// Promise notes that pending pods have been planned for a place, named as plan.Node.Key does, beside those that were
-// before. Until they are bound or gone, or the place is, or another plan puts them elsewhere, it counts as nominated, at
-// least until a moment. Pods that were promised to another place change over. It is known to this process only and never
-// more than advice: whoever decides over a place plans the pending pods again.
+// Promise records that pending pods have been planned for a place, named as plan.Node.Key does, in addition to those
+// promised before. The place counts as nominated at least until a moment, and until the pods are bound or gone, the
+// place is gone, or another plan puts them elsewhere. Pods that were promised to another place move to this one. Only
+// this process knows a promise, and it is never more than advice: whatever decides about a place plans the pending pods
+// again.
 func (p *promises) Promise(key string, pods []types.UID, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.promise(key, pods, until)
 }
 
-// Planned notes what a plan made of pending pods: those that it placed are promised to their places at least until a
-// moment, and those that it could not place to none. Pods that it did not look at keep what they were promised.
+// Planned records the outcome of a plan for pending pods: those it placed are promised to their places at least until a
+// moment; those it could not place lose their promise. Pods that it did not look at keep theirs.
 func (p *promises) Planned(packed plan.Plan, until time.Time) {
 	pods := map[string][]types.UID{}
 	for _, placement := range packed.Placements {
@@ -58,7 +59,7 @@ func (p *promises) Planned(packed plan.Plan, until time.Time) {
 	}
 }
 
-// promise is Promise. The lock is held.
+// promise does the work of Promise. The lock is held.
 func (p *promises) promise(key string, pods []types.UID, until time.Time) {
 	for _, pod := range pods {
 		if p.keyOf[pod] == key || !p.waiting.has(pod) && !p.buffers.has(pod) {
@@ -77,8 +78,8 @@ func (p *promises) promise(key string, pods []types.UID, until time.Time) {
 	p.places.touchKey(key)
 }
 
-// Promised returns the pending pods that are promised to a place, named as plan.Node.Key does, ordered by UID. Virtual
-// pods are not among them: they never come.
+// Promised returns the pending pods that are promised to a place, named as plan.Node.Key does, ordered by UID. It
+// leaves out virtual pods, which never arrive.
 func (p *promises) Promised(key string) []*Pod {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -92,7 +93,7 @@ func (p *promises) Promised(key string) []*Pod {
 	return pods
 }
 
-// keepPromise ends the promise to a pod, because it is bound or gone, or planned anew. The lock is held.
+// keepPromise ends the promise to a pod that is bound, gone or planned anew. The lock is held.
 func (p *promises) keepPromise(pod types.UID) {
 	key, ok := p.keyOf[pod]
 	if !ok {
@@ -117,9 +118,9 @@ func (p *promises) retract(key string) {
 	delete(p.byKey, key)
 }
 
-// promisesOf returns the pods still expected at a place and until when it is nominated for them. Virtual pods never come:
-// what a place was made for counts as theirs until it is initialized, and then its room is as good as any. The lock is
-// held.
+// promisesOf returns the pods still expected at a place, and until when it is nominated for them. Virtual pods never
+// arrive: a place counts as reserved for them until it is initialized; after that its room is like any other. The lock
+// is held.
 func (p *promises) promisesOf(key string, initialized bool) ([]types.UID, time.Time) {
 	made := p.byKey[key]
 	if !initialized || len(made.pods) == 0 {

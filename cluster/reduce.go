@@ -8,9 +8,9 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// What the API server sends is reduced by one function for each resource, reducePod and its like; this is what they share.
+// Each resource has its own function that reduces its objects, such as reducePod; this file holds what they share.
 
-// whole keeps an API object as it is, but for the record of who set which field.
+// whole keeps an API object as it is, without managedFields.
 func whole[O metav1.Object](_ *plan.Interner, obj any) (O, error) {
 	object, ok := obj.(O)
 	if !ok {
@@ -29,10 +29,10 @@ func nameOf[O metav1.Object](object O) string {
 	return object.GetName()
 }
 
-// unexpected is the error of a reduction that gets something else.
+// unexpected is the error of a reduction that gets an object of another type.
 func unexpected(want, got any) error { return fmt.Errorf("mirror: want a %T, got a %T", want, got) }
 
-// named gives a reduced object the identity the Reflector looks for while the initial state streams in.
+// named gives a reduced object the metadata that the Reflector looks for while the initial state streams in.
 func named(namespace, name string) metav1.Object {
 	return &metav1.ObjectMeta{Namespace: namespace, Name: name}
 }

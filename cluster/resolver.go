@@ -9,18 +9,18 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// resolver makes the virtual pods of CapacityBuffers out of what these refer to.
+// resolver makes the virtual pods of CapacityBuffers from the objects that the buffers refer to.
 type resolver struct {
 	*shared
-	// feed are the CapacityBuffers, which are watched where the cluster serves them; origins where they refer to one of the
-	// kind.
+	// feed are the CapacityBuffers, watched where the cluster serves them; origins are the kinds they may refer to,
+	// each watched once a buffer refers to it.
 	feed     *feed[*bufferv1.CapacityBuffer]
 	origins  map[string]origins
 	buffers  *buffers
 	promises *promises
 }
 
-// openBuffers prepares the watches of CapacityBuffers and of what they refer to.
+// openBuffers prepares the watches of CapacityBuffers and of the kinds they may refer to.
 func openBuffers(w *watches, buffers *buffers, promises *promises) {
 	r := &resolver{shared: w.shared, buffers: buffers, promises: promises}
 	r.origins = openOrigins(w, r.originChanged)
@@ -60,7 +60,7 @@ func (r *resolver) originChanged(old, now *origin, existed, exists bool) {
 	}
 }
 
-// resolve makes a buffer's virtual pods anew. The lock is held.
+// resolve rebuilds a buffer's virtual pods. The lock is held.
 func (r *resolver) resolve(object *bufferv1.CapacityBuffer) {
 	if !object.Active() || !object.DeletionTimestamp.IsZero() {
 		r.settle(nameOf(object), Buffer{}, false)
@@ -96,8 +96,8 @@ func (r *resolver) resolve(object *bufferv1.CapacityBuffer) {
 	resolved.Pods = made.model.VirtualPods(object.UID, object.Name, count)
 }
 
-// settle puts a resolved buffer in the place of what it was, or takes it away, and ends the promises to virtual pods that it
-// has no more. The lock is held.
+// settle replaces or removes a resolved buffer, and ends the promises to the virtual pods that it no longer has. The
+// lock is held.
 func (r *resolver) settle(key string, resolved Buffer, exists bool) {
 	for _, pod := range r.buffers.put(key, resolved, exists) {
 		if !r.buffers.has(pod.UID) {

@@ -19,7 +19,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// world is what an API server would hold while the mirror under test hears of it change by change.
+// world is the content of an API server whose changes the mirror under test receives one by one.
 type world struct {
 	version int
 	pods    map[string]*corev1.Pod
@@ -34,7 +34,7 @@ func (w *world) next() string {
 	return fmt.Sprint(w.version)
 }
 
-// lists are the complete lists a mirror that starts now would get.
+// replace gives the mirror the complete lists that a newly started one would get.
 func (w *world) replace(t *rapid.T, m *Mirror) {
 	var pods, nodes, claims []any
 	for _, pod := range w.pods {
@@ -63,7 +63,7 @@ func (w *world) replace(t *rapid.T, m *Mirror) {
 	}
 }
 
-// TestIncrementalSnapshotsEqualThoseFromScratch applies random changes one by one, taking snapshots in between, and
+// TestIncrementalSnapshotsEqualThoseFromScratch applies random changes one by one, takes snapshots in between, and
 // compares the end with a mirror that lists everything once. What a mirror remembers beyond the API (pod events of pods
 // that are gone, promises) is left out.
 func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {

@@ -8,19 +8,19 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// shared is what all stores of one mirror have in common. Each store keeps one subject, all of them under one lock.
+// shared is what all stores of one mirror have in common.
 type shared struct {
-	// clock is the time everything is measured by.
+	// clock is the source of time.
 	clock clock.WithTicker
-	// interner keeps what many objects say alike only once.
+	// interner stores only once what many objects have in common.
 	interner *plan.Interner
 	events
 
 	// mu guards the contents of all stores, those of the feeds included: a snapshot is one consistent state.
 	mu sync.RWMutex
-	// snapshot is the one that Snapshot gave last; nil when something has changed since.
+	// snapshot is the last one that Snapshot built; nil when something has changed since.
 	snapshot *plan.Snapshot
 }
 
-// changed makes the next Snapshot build anew. The lock is held.
+// changed makes Snapshot build a new one. The lock is held.
 func (s *shared) changed() { s.snapshot = nil }

@@ -31,21 +31,21 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// pace is how slow a town is.
+// pace sets how slow a town is.
 type pace struct {
-	// boot is how long a machine takes until its node is there.
+	// boot is how long a machine takes until its node exists.
 	boot time.Duration
-	// tries and binds are how many pods the kube-scheduler looks at, and binds, in a second.
+	// tries and binds are the numbers of pods that the kube-scheduler tries and binds in a second.
 	tries, binds float64
-	// patch is how long the API server takes for a nomination, of which it handles patches at the same time.
+	// patch is how long the API server takes for a nomination; patches is how many it handles at the same time.
 	patch   time.Duration
 	patches int
 	// refused is the share of nominations that the API server refuses.
 	refused float64
 }
 
-// town is a cluster in which everything is slow: a mirror, the planner and the Nominator are the product's own, the API
-// server, the machines and the kube-scheduler are played in the virtual time of a synctest bubble.
+// town is a cluster in which everything is slow. The mirror, the planner and the Nominator are real; the API server,
+// the machines and the kube-scheduler are simulated in the virtual time of a synctest bubble.
 type town struct {
 	t         testing.TB
 	pace      pace
@@ -60,13 +60,13 @@ type town struct {
 	pods   map[string]*citizen
 	houses map[string]*house
 	claims map[string]*karpv1.NodeClaim
-	// active are the pods that the kube-scheduler is about to try, resting those it tries again later, and given up those
-	// that wait for something to change. binding are those that it has decided about.
+	// active are the pods that the kube-scheduler is about to try, resting those it tries again later, and binding
+	// those it has decided on. Other unbound pods wait for something to change.
 	active, resting, binding []*citizen
 	bound                    int
 	// woken is when all pods were last tried again.
 	woken time.Time
-	// tally counts what happened, for people who read a failure.
+	// tally counts events, for people who read a failure.
 	tally map[string]int
 }
 
@@ -74,9 +74,9 @@ type town struct {
 type citizen struct {
 	pod         *corev1.Pod
 	cpu, memory int64
-	// zone is where its volume is, if it has one.
+	// zone is the zone of its volume, if it has one.
 	zone string
-	// home is the house that the kube-scheduler has decided on.
+	// home is the house that the kube-scheduler has chosen.
 	home  *house
 	bound bool
 	tries int
@@ -125,8 +125,8 @@ func (w *town) feed(resource string, object any) {
 	}
 }
 
-// live plays until all pods run, and returns how many claims the first plan made, and how many there were in the end: none
-// is taken away before.
+// live runs until all pods run. It returns how many claims the first plan made, and how many there were in the end;
+// none is removed before.
 func (w *town) live(ctx context.Context) (first, most int) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -163,7 +163,8 @@ func (w *town) running() int {
 	return w.bound
 }
 
-// rhythm is when Provisioning hears of pods that wait: at once of new ones, and ever less often of others.
+// rhythm decides when Provisioning is signalled about waiting pods: at once for new ones, and ever less often for
+// others.
 type rhythm struct {
 	known map[types.UID]bool
 	last  time.Time
@@ -224,7 +225,7 @@ func (w *town) plan(ctx context.Context, all *sync.WaitGroup) int {
 	return len(packed.Claims)
 }
 
-// raise lets a claim become a node that serves.
+// raise turns a claim into a node that serves.
 func (w *town) raise(ctx context.Context, claim *karpv1.NodeClaim, typeName, zone string, delay time.Duration) {
 	time.Sleep(2 * time.Second)
 	typ := w.types[typeName]
@@ -283,7 +284,7 @@ func sleeping(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// build shows a node to everybody, as it is now.
+// build publishes a node in its present state.
 func (w *town) build(node *corev1.Node, open bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -298,7 +299,7 @@ func (w *town) build(node *corev1.Node, open bool) {
 	w.wake() // any change of a node may help any pod
 }
 
-// wake has all pods tried again that wait for something to change.
+// wake queues all pods that wait for something to change.
 func (w *town) wake() {
 	for _, c := range w.pods {
 		if c.home == nil && !c.queued {
@@ -310,7 +311,7 @@ func (w *town) wake() {
 	w.woken = time.Now()
 }
 
-// schedule plays the kube-scheduler: it tries one pod after the other, in any order.
+// schedule simulates the kube-scheduler: it tries one pod after the other, in random order.
 func (w *town) schedule(ctx context.Context) {
 	pause := time.Duration(float64(time.Second) / w.pace.tries)
 	for sleeping(ctx, pause) == nil {
@@ -338,7 +339,7 @@ func (w *town) schedule(ctx context.Context) {
 	}
 }
 
-// try looks for a node for a pod: where it is nominated first. Where there is none, the nomination is taken back.
+// try looks for a node for a pod, first where it is nominated. If there is none, it removes the nomination.
 func (w *town) try(c *citizen) {
 	w.tally["tries"]++
 	if h := w.houses[c.pod.Status.NominatedNodeName]; h != nil && w.takes(h, c) {
@@ -383,7 +384,7 @@ func (w *town) try(c *citizen) {
 	}
 }
 
-// takes says whether a pod fits on a node beside those that are there and those that are nominated to it.
+// takes says whether a pod fits on a node beside the pods that run there and those that are nominated to it.
 func (w *town) takes(h *house, c *citizen) bool {
 	if !h.open || c.zone != "" && h.node.Labels[corev1.LabelTopologyZone] != c.zone {
 		return false
@@ -407,7 +408,7 @@ func (w *town) takes(h *house, c *citizen) bool {
 	return !zonal(c) || w.evens(c, h)
 }
 
-// aloneBy names what a node has but once for pods like this one: a port, or room for one of them.
+// aloneBy names what a node has only once for pods like this one: a host port, or space for a single such pod.
 func aloneBy(c *citizen) string {
 	for i := range c.pod.Spec.Containers[0].Ports {
 		return fmt.Sprint("port ", c.pod.Spec.Containers[0].Ports[i].HostPort)
@@ -429,7 +430,7 @@ func zonal(c *citizen) bool {
 	})
 }
 
-// evens says that the pods of an app stay spread over the zones that have nodes.
+// evens says whether the pods of an app stay evenly spread over the zones that have nodes.
 func (w *town) evens(c *citizen, h *house) bool {
 	counts := map[string]int{}
 	for _, other := range w.houses {
@@ -448,7 +449,7 @@ func (w *town) evens(c *citizen, h *house) bool {
 	return counts[h.node.Labels[corev1.LabelTopologyZone]]+1-least <= 1
 }
 
-// settle decides on a node for a pod. It is bound later.
+// settle chooses a node for a pod. The pod is bound later.
 func (w *town) settle(c *citizen, h *house) {
 	c.home = h
 	h.cpu, h.memory, h.pods = h.cpu-c.cpu, h.memory-c.memory, h.pods-1
@@ -463,7 +464,7 @@ func (w *town) settle(c *citizen, h *house) {
 	w.binding = append(w.binding, c)
 }
 
-// bind writes down what the kube-scheduler has decided, at its own rate.
+// bind carries out the kube-scheduler's decisions, at its own rate.
 func (w *town) bind(ctx context.Context) {
 	pause := time.Duration(float64(time.Second) / w.pace.binds)
 	for sleeping(ctx, pause) == nil {
@@ -481,7 +482,7 @@ func (w *town) bind(ctx context.Context) {
 	}
 }
 
-// patcher is the API server for a Nominator.
+// patcher is the API server as a Nominator sees it.
 type patcher struct {
 	client.Client
 	town *town
@@ -494,7 +495,7 @@ type nominations struct {
 	town *town
 }
 
-// Patch takes a nomination, unless the pod is bound.
+// Patch accepts a nomination, unless the pod is bound.
 func (n nominations) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	w := n.town
 	data, err := patch.Data(object)
@@ -538,7 +539,7 @@ func (n nominations) Patch(ctx context.Context, object client.Object, patch clie
 	return nil
 }
 
-// crowd are pods of one ReplicaSet which the kube-scheduler has found no node for.
+// crowd returns pods of one ReplicaSet for which the kube-scheduler has found no node.
 func crowd(count int, name, cpu, memory string, change ...func(*corev1.Pod)) []*corev1.Pod {
 	var pods []*corev1.Pod
 	yes := true

@@ -12,8 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// storage is what a snapshot shows of volumes, and which volumes nodes hold. Each map of a snapshot is built anew when one
-// of its objects has changed and shared by the snapshots in between.
+// storage is what a snapshot shows of volumes, and which volumes are attached to nodes. Each map is rebuilt when one of
+// its objects has changed, and shared by the snapshots in between.
 type storage struct {
 	*shared
 	places  *places
@@ -33,7 +33,7 @@ type storage struct {
 	attached map[string]map[string]string
 }
 
-// The types below give reduced objects the identity the Reflector looks for.
+// The types below give reduced objects the metadata that the Reflector looks for.
 
 type volumeClaim struct{ *plan.VolumeClaim }
 
@@ -54,7 +54,7 @@ func (c *storageClass) key() string { return c.Name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (c *storageClass) GetObjectMeta() metav1.Object { return named("", c.Name) }
 
-// csiNode is how many volumes the drivers of a node attach.
+// csiNode is a CSINode, reduced to how many volumes each driver can attach to the node.
 type csiNode struct {
 	name   string
 	limits map[string]int
@@ -79,7 +79,7 @@ func (a *attachment) key() string { return a.name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (a *attachment) GetObjectMeta() metav1.Object { return named("", a.name) }
 
-// newStorage prepares the watches of everything that says where volumes are and how many a node can attach.
+// newStorage prepares the watches of the resources that tell where volumes are and how many a node can attach.
 func newStorage(w *watches, places *places, waiting *waiting) *storage {
 	s := &storage{shared: w.shared, places: places, waiting: waiting, attached: map[string]map[string]string{}}
 	core, group := corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion
@@ -121,7 +121,7 @@ func (s *storage) now() plan.Storage {
 	return plan.Storage{Claims: s.shownClaims, Volumes: s.shownVolumes, Classes: s.shownClasses}
 }
 
-// hold hangs on a node what it can attach and what is attached to it. The lock is held.
+// hold sets on a node what it can attach and what is attached to it. The lock is held.
 func (s *storage) hold(node *plan.Node) {
 	if known := s.csiNodes.items[node.Name]; known != nil {
 		node.AttachLimits = known.limits
@@ -201,8 +201,8 @@ func (s *storage) volumeClaimChanged(old, now *volumeClaim, existed, exists bool
 	}
 }
 
-// helps says whether a changed claim may be planned for now where it could not be before. What the kube-scheduler and the
-// provisioner do for a pod that has found its node does not.
+// helps says whether a change of a claim lets Tenon plan for it now. Changes that the kube-scheduler and the
+// provisioner make for a pod that has found its node do not.
 func helps(old, now *plan.VolumeClaim) bool {
 	if old.SelectedNode != "" {
 		return now.SelectedNode == "" && now.Volume == ""
@@ -230,8 +230,8 @@ func (s *storage) volumeChanged(old, now *volume, existed, exists bool) {
 	}
 }
 
-// awaited says whether a pod that waits may want a volume: its claim insists on it, or may be bound to it. A volume that
-// is just being made for a pod's claim is not news: the pod has found its node. The lock is held.
+// awaited says whether a pending pod may need a volume: the volume names the pod's claim, or the claim may be bound to
+// it. A volume that is being provisioned for a pod's claim is not news: the pod has found its node. The lock is held.
 func (s *storage) awaited(volume *plan.Volume) bool {
 	if volume.Claim == "" {
 		return volume.Available && len(s.waiting.mounted) > 0

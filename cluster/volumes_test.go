@@ -30,7 +30,7 @@ func newStores() map[string]map[string]runtime.Object {
 	return stores
 }
 
-// storeOf is what the Reflector of a resource fills.
+// storeOf returns the store that the Reflector of a resource fills.
 func storeOf(m *Mirror, resource string) cache.ReflectorStore {
 	return map[string]cache.ReflectorStore{
 		"persistentvolumeclaims": m.volumeClaims, "persistentvolumes": m.volumes, "storageclasses": m.storageClasses,
@@ -98,7 +98,7 @@ func attachedVolume(name, node, volume string) *storagev1.VolumeAttachment {
 		Attacher: "ebs.csi.aws.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}}}
 }
 
-// contents is shape with what a snapshot shows of storage and namespaces.
+// contents returns the shape of a snapshot, with its storage and namespaces.
 func contents(s *plan.Snapshot) []string {
 	lines := shape(s)
 	for _, claim := range sorted(s.Storage.Claims) {
@@ -116,8 +116,8 @@ func contents(s *plan.Snapshot) []string {
 	return lines
 }
 
-// awaitContents waits until the snapshot has these contents. What changes in storage is told only where a pod waits, so
-// that it has to be looked for.
+// awaitContents polls until the snapshot has these contents. Changes of storage publish an event only where a pod
+// waits.
 func awaitContents(t *testing.T, m *Mirror, why string, want ...string) {
 	t.Helper()
 	ctx := within(t)
@@ -161,7 +161,8 @@ func TestSnapshotShowsVolumesAndNamespaces(t *testing.T) {
 	awaitContents(t, m, "what is gone is not shown", "claim= node=n provider=:", `volume claim default/data is bound to "other"`, "namespace default map[team:b]")
 }
 
-// What may let a pod that waits be planned for is told; what the kube-scheduler does with a pod that has its node is not.
+// A change that may let a waiting pod be planned for publishes an event; what the kube-scheduler does with a pod that
+// has its node does not.
 func TestStorageIsNewsForThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	claim := func(change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {

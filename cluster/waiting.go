@@ -10,23 +10,24 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// judging is how long the kube-scheduler is given to look at a new pod before the pod is no longer waited for. Pods of
-// another scheduler may never be looked at.
+// judging is how long Tenon waits for the kube-scheduler to look at a new pod. Another scheduler's pods may never be
+// looked at.
 const judging = 10 * time.Second
 
-// waiting are the pods without a node, and the rhythm in which they come.
+// waiting are the pods without a node, and when they arrive.
 type waiting struct {
 	*shared
 	pods map[types.UID]*Pod
 	// ordered are the pods by UID; nil when they have changed.
 	ordered []*plan.Pod
-	// active is when a pod last came, or was last found to need a node.
+	// active is when a pod last arrived, or was last found to need a node.
 	active time.Time
-	// unjudged are the pods the kube-scheduler has not looked at, by when they came; arrivals are the same in order,
-	// some of which may have been looked at since.
+	// unjudged are the pods that the kube-scheduler has not looked at, with their arrival times; arrivals are the same
+	// in order, but may include pods that it has looked at since.
 	unjudged map[types.UID]time.Time
 	arrivals []arrival
-	// hopeless counts the pods the kube-scheduler found no node for, by what they have in common with their siblings.
+	// hopeless counts the pods for which the kube-scheduler found no node, by what they have in common with their
+	// siblings.
 	hopeless map[plan.Siblings]int
 	// mounted counts the pods that mount a claim, by its namespace and name.
 	mounted map[string]int
@@ -44,8 +45,8 @@ func newWaiting(s *shared) *waiting {
 
 func (w *waiting) has(pod types.UID) bool { return w.pods[pod] != nil }
 
-// update follows a pod's change at a time. Either version may be nil. It says whether a pod asks for a node that did not
-// before, and whether a pod was settled that the scheduler had not looked at.
+// update records a pod's change at a time. Either version may be nil. It returns whether a pod newly asks for a node,
+// and whether a pod was settled that the scheduler had not looked at.
 func (w *waiting) update(at time.Time, old, now *Pod) (asks, settled bool) {
 	w.ordered = nil
 	if old != nil {
@@ -60,7 +61,7 @@ func (w *waiting) update(at time.Time, old, now *Pod) (asks, settled bool) {
 	}
 	waits := now != nil && now.waits()
 	came := waits && (old == nil || !old.waits() || old.UID != now.UID)
-	// What is found for one pod goes for its siblings: that the rest is found too is no news.
+	// A finding for one pod holds for its siblings; repeating it for the rest is no news.
 	found := waits && now.Provisionable() && (old == nil || !old.Provisionable())
 	asks = came || found && w.hopeless[now.Siblings()] < 2
 	if asks {
@@ -94,8 +95,8 @@ func (w *waiting) count(pod *Pod, by int) {
 // mounts says whether a pod mounts a claim.
 func (w *waiting) mounts(claim string) bool { return w.mounted[claim] > 0 }
 
-// oldestUnjudged is when the oldest pod came that the scheduler has not looked at but still may, other than siblings of
-// those it found no node for.
+// oldestUnjudged returns the arrival time of the oldest pod that the scheduler has not looked at but still may. It
+// leaves out siblings of pods for which the scheduler found no node.
 func (w *waiting) oldestUnjudged(now time.Time) (time.Time, bool) {
 	for len(w.arrivals) > 0 {
 		oldest := w.arrivals[0]
@@ -109,7 +110,7 @@ func (w *waiting) oldestUnjudged(now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// list returns the pods as plan.Snapshot wants them.
+// list returns the pods in the order that plan.Snapshot requires.
 func (w *waiting) list() []*plan.Pod {
 	if w.ordered == nil {
 		w.ordered = make([]*plan.Pod, 0, len(w.pods))
@@ -121,7 +122,7 @@ func (w *waiting) list() []*plan.Pod {
 	return w.ordered
 }
 
-// Provisionable counts the pods that wait for a node that does not exist.
+// Provisionable counts the pods that need a node that does not exist.
 func (w *waiting) Provisionable() int {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -134,9 +135,9 @@ func (w *waiting) Provisionable() int {
 	return count
 }
 
-// QuietPods returns when the burst of pods that is arriving seems complete: for the time idle no pod has come or has
-// been found to need a node, and the kube-scheduler has looked at all that came. It returns at the latest when most is
-// over. Pods the scheduler has not looked at within ten seconds are no longer waited for.
+// QuietPods waits until the current burst of pods seems complete: for the time idle no pod has arrived or been found to
+// need a node, and the kube-scheduler has looked at all that arrived. It returns at the latest after most. It does not
+// wait for pods that the scheduler has not looked at within ten seconds.
 func (w *waiting) QuietPods(ctx context.Context, idle, most time.Duration) error {
 	subscription := w.subscribe(nil, []Event{{Kind: judged}})
 	defer subscription.Close()
@@ -162,7 +163,7 @@ func (w *waiting) QuietPods(ctx context.Context, idle, most time.Duration) error
 	}
 }
 
-// quietAt is when the burst will be complete if nothing more happens. It may be asked again when a judged event comes.
+// quietAt is when the burst will be complete if nothing more happens. Call it again after a judged event.
 func (w *waiting) quietAt(now time.Time, idle time.Duration) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()

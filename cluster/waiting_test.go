@@ -10,7 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// feedable is a mirror that is fed by hand and never run.
+// feedable returns a mirror that is fed by hand and never run.
 func feedable(t testing.TB, clock *clocktesting.FakeClock) *Mirror {
 	t.Helper()
 	m, err := NewMirror(&rest.Config{Host: "http://192.0.2.1"}, Options{Clock: clock})

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// watches are the feeds that a mirror has opened, each with what keeps it up to date.
+// watches are the feeds that a mirror has opened, each with the function that keeps it up to date.
 type watches struct {
 	*shared
 	log     *zap.Logger
@@ -25,13 +25,14 @@ type watches struct {
 	err error
 }
 
-// watched is a feed as Run and the staleness see it.
+// watched is a feed as Run and the staleness check see it.
 type watched struct {
 	pulse *pulse
 	run   func(context.Context)
 }
 
-// open prepares the feed of one resource and adds it to what Run runs. Without changed, the feed's store follows it later.
+// open prepares the feed of one resource and adds it to those that Run runs. If changed is nil, the feed's store sets
+// it later.
 func open[R any](w *watches, gv schema.GroupVersion, resource string, example runtime.Object, selector fields.Selector,
 	reduce func(*plan.Interner, any) (R, error), key func(R) string, changed func(old, now R, existed, exists bool),
 ) *feed[R] {
@@ -59,8 +60,8 @@ func open[R any](w *watches, gv schema.GroupVersion, resource string, example ru
 	return f
 }
 
-// reconnect is how watches come back after a failure. The library's default waits up to a minute, as long as a whole
-// scale-out; a mirror is one client with few watches and can be quicker.
+// reconnect is the backoff of watches after a failure. The library's default waits up to a minute, as long as a whole
+// scale-out; a mirror is one client with few watches and can retry sooner.
 func reconnect() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 5 * time.Second}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// allowances are the budgets of a look by namespace, and how many pods each still lets go.
+// allowances are the PodDisruptionBudgets of a look by namespace, and how many evictions each still allows.
 type allowances struct {
 	budgets map[string][]*plan.DisruptionBudget
 	allows  map[*plan.DisruptionBudget]int32
@@ -25,9 +25,9 @@ func newAllowances(budgets []*plan.DisruptionBudget) allowances {
 	return a
 }
 
-// freePods are those of a node's pods that could be evicted now by what the cluster shows, by UID, what they would take of
-// their budgets, and how many pods are left that have to go. Pods of DaemonSets are left out: most stay, and the others go
-// last.
+// freePods returns those of a node's pods that could be evicted now as far as the cluster shows, by UID; what they
+// would take of their budgets; and how many pods still have to leave. Pods of DaemonSets are left out: most stay, and
+// the others leave last.
 func (a allowances) freePods(pods []*cluster.Pod, now time.Time) (free []string, takes map[*plan.DisruptionBudget]int32, left int) {
 	takes = map[*plan.DisruptionBudget]int32{}
 	for _, pod := range pods {
@@ -56,7 +56,7 @@ func (a allowances) freePods(pods []*cluster.Pod, now time.Time) (free []string,
 	return free, takes, left
 }
 
-// take has a drain that was just woken take what its pods need.
+// take subtracts from the budgets what a drain that was just woken will use.
 func (a allowances) take(taken map[*plan.DisruptionBudget]int32) {
 	for budget, pods := range taken {
 		a.allows[budget] -= pods

@@ -6,16 +6,17 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// Interruptions is where the cloud announces that it takes instances away, or that they are of no more use.
+// Interruptions is the source of the cloud's notices that it takes instances away or that they are impaired.
 type Interruptions interface {
-	// Queue names the queue the notices come from; empty where there is none, and only Unhealthy may be asked.
+	// Queue names the queue that the notices come from; if it is empty there is none, and only Unhealthy may be called.
 	Queue() string
-	// Receive waits for notices and returns some, or none after a while. One that is not deleted comes again.
+	// Receive waits for notices and returns some, or none after a while. A notice that is not deleted is delivered
+	// again.
 	Receive(ctx context.Context) ([]cloud.Notice, error)
-	// Delete says that notices have been handled.
+	// Delete removes notices that have been handled.
 	Delete(ctx context.Context, receipts []string) error
-	// Unhealthy returns the instances that fail the cloud's checks, and those it means to work on.
+	// Unhealthy returns the instances that fail the cloud's checks, and those with scheduled maintenance.
 	Unhealthy(ctx context.Context) ([]cloud.Interruption, error)
-	// Shun leaves an offering alone for a while.
+	// Shun makes the cloud avoid an offering for a while.
 	Shun(key cloud.OfferingKey)
 }

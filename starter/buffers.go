@@ -11,18 +11,18 @@ import (
 	"github.com/tenon-sh/tenon/starter/status"
 )
 
-// buffersSettle is how long changes are let come in before buffers are looked at again.
+// buffersSettle is how long changes are collected before buffers are looked at again.
 const buffersSettle = time.Second
 
-// buffers signals Provisioning while room that CapacityBuffers ask for is missing.
+// buffers signals Provisioning while capacity that CapacityBuffers ask for is missing.
 type buffers struct {
 	*provisioning
-	// status writes what was found, since finding it takes a plan.
+	// status writes what was found; that is done here because finding it takes a plan.
 	status status.Buffers
 }
 
-// watch looks at buffers until ctx ends. Whether room is missing is a pure question over the mirror, asked after every
-// change; in a cluster without buffers there is nothing to ask.
+// watch looks at buffers until ctx ends. Whether capacity is missing follows from the mirror alone, so it is evaluated
+// after every change; in a cluster without buffers there is nothing to do.
 func (b *buffers) watch(ctx context.Context) error {
 	events := b.mirror.Subscribe(cluster.BuffersChanged, cluster.PodsPending, cluster.PodsChanged, cluster.NodeChanged, cluster.ClaimChanged,
 		cluster.PoolEdited, cluster.ClassChanged)
@@ -33,7 +33,7 @@ func (b *buffers) watch(ctx context.Context) error {
 	})
 }
 
-// due says whether to signal Provisioning, and when to look again. It has the status of the buffers written.
+// due says whether to signal Provisioning, and when to look again. It also writes the status of the buffers.
 func (b *buffers) due(ctx context.Context, state *pending, snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration) {
 	all := b.mirror.Buffers()
 	if len(all) == 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 )
 
-// handlers is how many events are handled at once. Each waits some milliseconds for Temporal.
+// handlers is the number of events handled at once. Each waits some milliseconds for Temporal.
 const handlers = 16
 
-// changes has each claim and each Node looked at after it has changed, and all of them at the start.
+// changes looks at each claim and each Node after it has changed, and at all of them at the start.
 type changes struct {
 	mirror Mirror
 	queue  queue
@@ -55,7 +55,7 @@ func (c *changes) forward(ctx context.Context, events *cluster.Subscription) err
 	}
 }
 
-// handle works the queue off. What fails is tried again, ever more slowly.
+// handle processes the queue. Failures are retried with backoff.
 func (c *changes) handle(ctx context.Context) {
 	for {
 		event, done := c.queue.Get()

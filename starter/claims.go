@@ -7,7 +7,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// claims says to the workflows of a claim what they have to know of it. What that is depends on how far its life is.
+// claims notifies a claim's workflows of what they have to know, which depends on how far its life is.
 type claims struct {
 	mirror        Mirror
 	launches      *launches
@@ -16,8 +16,8 @@ type claims struct {
 	deletions     *deletions
 }
 
-// changed looks at one claim and says what its workflows have to know. It returns when to look again, zero for not before
-// the next change.
+// changed looks at one claim and notifies its workflows. It returns when to look again, zero for not before the next
+// change.
 func (c *claims) changed(ctx context.Context, name string) (time.Duration, error) {
 	claim := c.mirror.Claim(name)
 	switch {

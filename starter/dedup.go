@@ -9,21 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dedup remembers which facts were signalled already, so that the many events of one object cost one action. It is only
-// a memory of this process: after a restart everything is said once more, which changes nothing.
+// dedup remembers which facts were already signalled, so that the many events of one object cost one action. The memory
+// is this process's own: after a restart every fact is signalled once more, which changes nothing.
 type dedup struct {
 	mu    sync.Mutex
 	facts map[types.UID]string
 }
 
-// isNew reports whether a fact about an object has not been told yet.
+// isNew reports whether a fact about an object has not been signalled yet.
 func (d *dedup) isNew(uid types.UID, fact string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.facts[uid] != fact
 }
 
-// markNew marks a fact about an object as told, and reports whether it had not been. Who then fails to tell it forgets it.
+// markNew marks a fact about an object as signalled, and reports whether it was not before. Call forget if signalling
+// it then fails.
 func (d *dedup) markNew(uid types.UID, fact string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -34,14 +35,14 @@ func (d *dedup) markNew(uid types.UID, fact string) bool {
 	return true
 }
 
-// mark marks a fact about an object as told, in place of an earlier one.
+// mark marks a fact about an object as signalled, in place of an earlier one.
 func (d *dedup) mark(uid types.UID, fact string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.put(uid, fact)
 }
 
-// put remembers a fact. The lock is held.
+// put records a fact. The lock is held.
 func (d *dedup) put(uid types.UID, fact string) {
 	if d.facts == nil {
 		d.facts = map[types.UID]string{}
@@ -49,14 +50,14 @@ func (d *dedup) put(uid types.UID, fact string) {
 	d.facts[uid] = fact
 }
 
-// forget drops what was told about an object.
+// forget drops the fact about an object.
 func (d *dedup) forget(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.facts, uid)
 }
 
-// knows reports whether anything has been told about an object.
+// knows reports whether any fact about an object has been signalled.
 func (d *dedup) knows(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +75,7 @@ func (d *dedup) retain(alive map[types.UID]bool) {
 	}
 }
 
-// forgetGone drops every now and then what was told about objects that no longer exist.
+// forgetGone regularly drops the facts about objects that no longer exist.
 func forgetGone(ctx context.Context, mirror Mirror, every time.Duration, all ...*dedup) error {
 	for {
 		if err := smithytime.SleepWithContext(ctx, every); err != nil {

@@ -13,10 +13,11 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// eventExpiring is the reason, Karpenter's, of the Event by which people learn of the end of a drain.
+// eventExpiring is the reason, Karpenter's, of the Event about the deadline of a drain.
 const eventExpiring = "TerminationGracePeriodExpiring"
 
-// deletions tells the workflows of claims that are being deleted of it, and whoever plans of the pods that lose their nodes.
+// deletions notifies the workflows of claims that are being deleted, and Provisioning about the pods that lose their
+// nodes.
 type deletions struct {
 	mirror    Mirror
 	kube      kube.Client
@@ -26,8 +27,8 @@ type deletions struct {
 	told      *dedup
 }
 
-// tell tells the claim's workflow that the claim is being deleted, and by when its node has to be drained. It returns when
-// more of the node's pods need another place.
+// tell notifies a claim's workflow that the claim is being deleted, and of the deadline of its drain. It returns when
+// to look again because more of the node's pods need another place then.
 func (d *deletions) tell(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	first := d.told.isNew(claim.UID, workflows.ReasonClaimDeleted)
 	if first {
@@ -49,9 +50,9 @@ func (d *deletions) tell(ctx context.Context, claim *karpv1.NodeClaim) (time.Dur
 	return next, nil
 }
 
-// recordedReason is why a claim is being deleted: what the one who deleted it noted on its Node, or on the claim where
-// there was none, and otherwise that somebody deleted the claim. The mirror may see the deletion before what was noted
-// on the Node earlier, so that the API server is asked where it has nothing.
+// recordedReason returns why a claim is being deleted: the reason noted on the claim or on its Node by whoever deleted
+// it, and otherwise ReasonClaimDeleted. The mirror may show the deletion before the earlier note on the Node, so the
+// API server is asked if the mirror has no note.
 func (d *deletions) recordedReason(ctx context.Context, claim *karpv1.NodeClaim) string {
 	if reason := claim.Annotations[karpv1.RemovalReasonAnnotationKey]; reason != "" {
 		return reason
@@ -68,7 +69,7 @@ func (d *deletions) recordedReason(ctx context.Context, claim *karpv1.NodeClaim)
 	return workflows.ReasonClaimDeleted
 }
 
-// noteDeadline writes the drain's deadline onto the claim where Karpenter's users look for it, and tells people of it.
+// noteDeadline writes the drain's deadline onto the claim, where Karpenter's users look for it, and records Events.
 func (d *deletions) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim, deadline time.Time) error {
 	if deadline.IsZero() || claim.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey] != "" {
 		return nil

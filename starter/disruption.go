@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// restFor is how many times as long as a look has taken the next one waits at least, so that a large cluster in which
-	// something changes all the time costs a fifth of one processor.
+	// restFor is the minimum pause after a look, in multiples of the time that the look took, so that a large cluster
+	// in which something changes all the time costs a fifth of one processor.
 	restFor = 4
-	// idleLookEvery is how often nodes are looked at though nothing has changed in the cluster: what is for sale changes without
-	// an event of it. An offering that had no capacity is tried again minutes later, and prices move. A look that finds
-	// nothing costs Temporal nothing.
+	// idleLookEvery is how often nodes are looked at without a change in the cluster: offerings change without an
+	// event. One that had no capacity is tried again minutes later, and prices move. A look that finds nothing costs
+	// nothing in Temporal.
 	idleLookEvery = time.Minute
 )
 
-// disruption signals Disruption when there is something to take away.
+// disruption signals Disruption when nodes may be disrupted.
 type disruption struct {
 	mirror    Mirror
 	workflows *signaller
-	// find says what may be taken away now.
+	// find finds the nodes that may be disrupted now.
 	find func(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption
-	// people are told why nodes stay.
+	// people records the Events that say why nodes are kept.
 	people *verdictEvents
-	// kinds are the kinds of reason that Disruption has written down, last what it was told.
+	// kinds are the kinds of reason that Disruption has written down; last is the last signal to it.
 	kinds kinds
 	last  signalled
 	log   *zap.Logger
 }
 
-// watch looks at nodes until ctx ends. Whether any may be taken away is a pure question over the mirror, so it is asked
-// here, after every change, at the moment the answer may change by itself, and now and then; Temporal hears of it only when
-// the answer is yes.
+// watch looks at nodes until ctx ends. Whether any may be disrupted follows from the mirror alone, so it is evaluated
+// here: after every change, at the moment the answer may change by itself, and regularly. Temporal gets a signal only
+// when the answer is yes.
 func (d *disruption) watch(ctx context.Context) error {
 	events := d.mirror.Subscribe(cluster.NodeEmptied, cluster.NodeChanged, cluster.ClaimChanged, cluster.PoolChanged, cluster.PodsChanged,
 		cluster.BuffersChanged, cluster.BudgetsChanged, cluster.ClassChanged, cluster.DaemonSetsChanged)
@@ -54,7 +54,7 @@ func (d *disruption) watch(ctx context.Context) error {
 	}
 }
 
-// look signals if something is due, and returns when to look again though nothing changes.
+// look signals if something is due, and returns when to look again without a change.
 func (d *disruption) look(ctx context.Context) time.Duration {
 	if err := d.mirror.Fresh(freshEnough); err != nil {
 		return staleAgain
@@ -90,7 +90,7 @@ func (d *disruption) look(ctx context.Context) time.Duration {
 	return wait
 }
 
-// wake has Disruption evaluate, and says whether that could be told.
+// wake signals Disruption to evaluate, and says whether that succeeded.
 func (d *disruption) wake(ctx context.Context) bool {
 	err := d.workflows.evaluate(ctx)
 	if err != nil && ctx.Err() == nil {

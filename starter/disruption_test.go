@@ -9,7 +9,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestWhatIsForSaleAgainIsSeen has an offering be for sale again, of which no object of the cluster says anything.
+// TestWhatIsForSaleAgainIsSeen checks that an offering that becomes available again is seen, though no object of the
+// cluster changes.
 func TestWhatIsForSaleAgainIsSeen(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

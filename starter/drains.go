@@ -19,34 +19,35 @@ import (
 )
 
 const (
-	// lookEvery spaces the looks at drains that are blocked while something changes all the time.
+	// lookEvery is the minimum interval between looks at blocked drains.
 	lookEvery = 500 * time.Millisecond
-	// wakeAgain and maxWake space the signals to a drain whose pods could be evicted by what the cluster shows and are not:
-	// something refuses them that it does not show, such as a webhook.
+	// wakeAgain and maxWake limit the pause between signals to a drain whose pods the mirror shows as evictable but
+	// which are not evicted: something that it does not show refuses them, such as a webhook.
 	wakeAgain, maxWake = time.Minute, 30 * time.Minute
-	// takesFor is how long a drain that was woken has to take what its budgets allow, before another one may.
+	// takesFor is how long a woken drain has to use what its budgets allow, before another drain may.
 	takesFor = 5 * time.Second
 )
 
-// blockedDrains is what the drains that wait were last told, by the UID of their nodes.
+// blockedDrains is what the blocked drains were last told, by the UIDs of their nodes.
 type blockedDrains map[types.UID]*blockedDrain
 
 type blockedDrain struct {
-	// left is how many pods had to go, free which could when the drain was told, and woken when that was; zero for never.
+	// left is how many pods still had to leave, free which were evictable when the drain was woken, and woken when that
+	// was; zero for never.
 	left  int
 	free  []string
 	woken time.Time
-	// opened says that it was told that somebody has opened its node.
+	// opened says that the drain was told that somebody has opened its node.
 	opened bool
-	// pause is how long it is not told the same again.
+	// pause is how long the drain is not told the same again.
 	pause time.Duration
 }
 
-// drains wakes drains that wait because something holds their pods, when it may hold them no longer.
+// drains wakes blocked drains when their pods may be evictable again.
 type drains struct {
 	mirror    Mirror
 	workflows *signaller
-	// told is what the drains that wait were last told.
+	// told is what the blocked drains were last told.
 	told blockedDrains
 	log  *zap.Logger
 }
@@ -65,8 +66,8 @@ func (d *drains) watch(ctx context.Context) error {
 	}
 }
 
-// tellGone tells drains whose node is gone: one that waits would not see it. Most nodes go with their drain, which costs no
-// more than a question then.
+// tellGone notifies drains whose node is gone: a blocked drain would not notice it. Most nodes are removed at the end
+// of their drain; then this costs only a request.
 func (d *drains) tellGone(ctx context.Context, seen []cluster.Event) {
 	for _, event := range seen {
 		if event.Kind != cluster.NodeChanged || d.mirror.Node(event.Name) != nil {
@@ -78,8 +79,8 @@ func (d *drains) tellGone(ctx context.Context, seen []cluster.Event) {
 	}
 }
 
-// wake wakes the drains that may go on, those that wait longest first, and no more than their budgets allow pods to
-// go. It returns when to look again although nothing has changed; zero for never.
+// wake wakes the drains that may continue, those that have waited longest first, and only as many as their budgets
+// allow. It returns when to look again without a change; zero for never.
 func (d *drains) wake(ctx context.Context, now time.Time) (wait time.Duration) {
 	var nodes []*corev1.Node
 	waiting := map[types.UID]bool{}
@@ -121,9 +122,10 @@ func (d *drains) wake(ctx context.Context, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// due says whether a drain is to be woken now, and otherwise when to ask again although nothing has changed; zero for never.
-// It is woken when pods are gone, when others than before could go, when somebody has opened its node, and after a pause when
-// the same is still so. One that is seen for the first time has just looked itself, unless pods are free.
+// due says whether to wake a drain now, and otherwise when to ask again without a change; zero for never. A drain is
+// woken when pods are gone, when other pods than before are evictable, when somebody has opened its node, and after a
+// pause when the same still holds. A drain that is seen for the first time has just looked itself, and is woken only if
+// pods are evictable, none is left or its node is open.
 func (b blockedDrains) due(node types.UID, free []string, left int, opened bool, now time.Time) (bool, time.Duration) {
 	last := b[node]
 	if last == nil {
@@ -151,7 +153,7 @@ func (b blockedDrains) due(node types.UID, free []string, left int, opened bool,
 	return true, 0
 }
 
-// opened reports whether somebody has taken the taint off a node of a claim that drains: only a pass puts it back.
+// opened reports whether somebody has removed the taint from a draining node of a claim: only a pass puts it back.
 func opened(node *corev1.Node) bool {
 	return node.Labels[karpv1.NodePoolLabelKey] != "" && !disrupted(node)
 }

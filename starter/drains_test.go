@@ -17,13 +17,14 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// heldNode is a node whose drain waits since a moment.
+// heldNode returns a node whose drain has been blocked since a moment.
 func heldNode(name string, since time.Time) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
 		Annotations: map[string]string{karpv1.DrainBlockedAnnotationKey: since.UTC().Format(time.RFC3339)}}}
 }
 
-// TestBlockedDrainsAreWokenWhenTheyMayGoOn plays what a cluster shows of nodes whose drains wait, and holds whom that wakes.
+// TestBlockedDrainsAreWokenWhenTheyMayGoOn changes the pods and budgets of nodes whose drains are blocked, and checks
+// which drains are woken.
 func TestBlockedDrainsAreWokenWhenTheyMayGoOn(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -41,7 +42,7 @@ func TestBlockedDrainsAreWokenWhenTheyMayGoOn(t *testing.T) {
 		"busy": {ObjectMeta: metav1.ObjectMeta{Name: "busy", UID: "uid-busy"}}}
 	e.mirror.pods = map[string][]*cluster.Pod{"early": {pod("e1", nil), pod("e2", nil)}, "late": {pod("l1", nil)}, "busy": {pod("b1", nil)}}
 	at := time.Duration(0)
-	// look is which drains are woken, and when the next look is due.
+	// look is the drains that are woken, and when the next look is due.
 	type look struct {
 		woken []string
 		wait  time.Duration
@@ -113,7 +114,7 @@ func TestBlockedDrainsAreWokenWhenTheyMayGoOn(t *testing.T) {
 	}
 }
 
-// TestADrainThatCouldNotBeWokenIsWokenAgain has Temporal refuse a signal.
+// TestADrainThatCouldNotBeWokenIsWokenAgain lets Temporal refuse a signal.
 func TestADrainThatCouldNotBeWokenIsWokenAgain(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

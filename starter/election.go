@@ -15,40 +15,40 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Lease is the Kubernetes Lease that says who acts on the cluster.
+// Lease is the Kubernetes Lease whose holder acts on the cluster.
 type Lease struct {
 	// Name and Namespace default to Karpenter's own, so that Tenon and Karpenter exclude each other.
 	Name, Namespace string
-	// Identity tells the holders apart. A process that restarts with the identity it had keeps the Lease at once.
+	// Identity distinguishes the holders. A process that restarts with the same identity keeps the Lease at once.
 	Identity string
-	// Held is told who holds the Lease, and empty when nobody does, whenever it has been seen to be taken, renewed or let
-	// go. It was so at the given instant: the holder has it for LeaseFor from then on.
+	// Held is called with the holder, or with "" when there is none, whenever the Lease is seen to be taken, renewed or
+	// released. This was the state at the given instant: the holder has the Lease for LeaseFor from then on.
 	Held func(holder string, at time.Time)
-	// Settle waits until nothing acts any more under the Lease in this process, which has been told to end.
+	// Settle waits until nothing in this process acts under the Lease any more. It is called after the process was
+	// asked to end.
 	Settle func()
 }
 
-// LeaseFor is how long a Lease lasts that is not renewed.
+// LeaseFor is how long a Lease lasts without being renewed.
 const LeaseFor = 15 * time.Second
 
-// The Lease's times. A holder that dies without letting go is replaced after LeaseFor; renewing costs one write every
-// leaseRetry.
+// A holder that dies without releasing the Lease is replaced after LeaseFor; renewing costs one write every leaseRetry.
 const (
 	leaseRenew = 10 * time.Second
 	leaseRetry = 3 * time.Second
 )
 
-// errLeaseLost means another process holds the Lease now.
+// errLeaseLost means that another process holds the Lease now.
 var errLeaseLost = errors.New("the lease is lost")
 
-// Lead waits for the Lease, runs while it is held, and lets it go when ctx ends, once nothing acts any more. Losing the
-// Lease while running is an error: what ran under it has been cancelled, and the caller starts again.
+// Lead waits for the Lease, calls run while it holds it, and releases it when ctx ends, once nothing acts any more.
+// Losing the Lease while run is running is an error: what ran under it has been cancelled, and the caller starts again.
 func Lead(ctx context.Context, config *rest.Config, lease Lease, log *zap.Logger, run func(context.Context) error) error {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("lease client: %w", err)
 	}
-	// The elector renews the Lease until electing ends, and then lets it go.
+	// The elector renews the Lease until electing ends, and then releases it.
 	electing, letGo := context.WithCancel(context.WithoutCancel(ctx))
 	defer letGo()
 	led := make(chan error, 1)
@@ -83,7 +83,7 @@ func Lead(ctx context.Context, config *rest.Config, lease Lease, log *zap.Logger
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(holder string) {
 				log.Info("lease", zap.String("name", lease.Name), zap.String("holder", holder), zap.Bool("mine", holder == lease.Identity))
-				// The elector would try to renew what is another's for as long as leaseRenew.
+				// The elector would go on trying to renew another holder's Lease for up to leaseRenew.
 				if leads.Load() && holder != lease.Identity && ctx.Err() == nil {
 					taken.Store(true)
 					letGo()
@@ -107,16 +107,16 @@ func Lead(ctx context.Context, config *rest.Config, lease Lease, log *zap.Logger
 	}
 }
 
-// errNotOurs means that another process has taken the Lease, which this one was about to let go.
+// errNotOurs means that another process has taken the Lease that this one was about to release.
 var errNotOurs = errors.New("another process holds the Lease")
 
-// ownLock tells who holds the Lease as soon as that is read or written. And it keeps a process from letting a Lease go that
-// another one has taken: one that slept for longer than the Lease lasts finds, when it wakes up, that it could not renew
-// it, and client-go then clears whatever holder there is.
+// ownLock reports the holder of the Lease as soon as it is read or written. It also keeps a process from releasing a
+// Lease that another one has taken: a process that was suspended for longer than the Lease lasts cannot renew it when
+// it resumes, and client-go then clears the holder, whoever that is.
 type ownLock struct {
 	resourcelock.Interface
 	held func(holder string, at time.Time)
-	// last is the Lease as it was last read or written. The elector does one after the other.
+	// last is the Lease as it was last read or written. The elector never does two such calls at once.
 	last resourcelock.LeaderElectionRecord
 }
 
@@ -130,7 +130,7 @@ func (l *ownLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, 
 	return record, raw, err
 }
 
-// Create makes the Lease.
+// Create creates the Lease.
 func (l *ownLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	at := time.Now()
 	err := l.Interface.Create(ctx, record)
@@ -140,7 +140,7 @@ func (l *ownLock) Create(ctx context.Context, record resourcelock.LeaderElection
 	return err
 }
 
-// Update writes the Lease as it was last read.
+// Update writes the Lease as it was last read. It returns errNotOurs if that would release another holder's Lease.
 func (l *ownLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" && l.last.HolderIdentity != l.Identity() {
 		return errNotOurs
@@ -153,7 +153,7 @@ func (l *ownLock) Update(ctx context.Context, record resourcelock.LeaderElection
 	return err
 }
 
-// see takes in that somebody had the Lease when it was asked for.
+// see records and reports the holder that the Lease had at a moment.
 func (l *ownLock) see(record resourcelock.LeaderElectionRecord, at time.Time) {
 	l.last = record
 	l.held(record.HolderIdentity, at)

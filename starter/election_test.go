@@ -14,7 +14,8 @@ import (
 	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
-// TestLeaseIsHeldWhileAnythingActs ends a leader whose work takes a while to end: until then nobody else can have the Lease.
+// TestLeaseIsHeldWhileAnythingActs ends a leader whose work takes a while to stop: until then no other process can get
+// the Lease.
 func TestLeaseIsHeldWhileAnythingActs(t *testing.T) {
 	t.Parallel()
 	_, config := labtest.APIServer(t)
@@ -47,7 +48,7 @@ func TestLeaseIsHeldWhileAnythingActs(t *testing.T) {
 	<-running
 	end()
 	<-settling
-	// As long as client-go takes to let a Lease go, many times over.
+	// Many times as long as client-go takes to release a Lease.
 	for range 10 {
 		if got := holder(); got != "tenon_a" {
 			t.Fatalf("%q holds the Lease while its last holder still acts", got)
@@ -63,7 +64,7 @@ func TestLeaseIsHeldWhileAnythingActs(t *testing.T) {
 	}
 }
 
-// playedLock is a Lease that somebody has.
+// playedLock is a fake Lease with a holder.
 type playedLock struct {
 	resourcelock.Interface
 	record resourcelock.LeaderElectionRecord

@@ -8,30 +8,31 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// The reasons of the Events by which people with kubectl learn why a node stays. They are Karpenter's.
+// The reasons, Karpenter's, of the Events that say why a node is kept.
 const (
 	eventBlocked        = "DisruptionBlocked"
 	eventUnconsolidable = "Unconsolidatable"
 )
 
 const (
-	// lasting is how long the same kind of thing must have kept a node before it is worth an Event, and how long the node
-	// must have served: what a node's first moments and its last ones look like is no news, and every Event is a write.
+	// lasting is how long the same kind of verdict must have kept a node before it is worth an Event, and how long the
+	// node must have been initialized: a node's first and last moments are no news, and every Event is a write.
 	lasting = time.Minute
-	// unending is the same for what should pass by itself: only where it does not is it worth an Event.
+	// unending is the same for a verdict that should pass by itself.
 	unending = 5 * time.Minute
 )
 
-// eventLimiter remembers what was said of which node. It is this process's memory: after a restart all is said again.
+// eventLimiter remembers which Events were recorded about which node, in this process only: after a restart all are
+// recorded again.
 type eventLimiter struct {
 	nodes map[string]saidOf
 }
 
-// saidOf is what was said of a node: every kind of sentence once in its life.
+// saidOf is what was recorded about a node: every kind of message once in its life.
 type saidOf struct {
 	// told has a bit for every kind.
 	told uint64
-	// kind is the one that holds now, and since when.
+	// kind is the kind that holds now; since is when that began.
 	kind  int
 	since time.Time
 }
@@ -41,8 +42,8 @@ type pendingEvent struct {
 	node, reason, message string
 }
 
-// choose returns what is to be said of nodes, in the order of their names, and when there may be more to say if nothing
-// changes; zero if then there is not. Young are nodes of which nothing is said yet.
+// choose returns the Events to record, in the order of the nodes' names, and when there may be more if nothing changes;
+// zero if never. It returns none for young nodes.
 func (v *eventLimiter) choose(found plan.Disruption, young map[string]bool, now time.Time) (events []pendingEvent, next time.Time) {
 	said := make(map[string]saidOf, len(v.nodes))
 	again := func(at time.Time) {
@@ -84,8 +85,8 @@ func (v *eventLimiter) choose(found plan.Disruption, young map[string]bool, now 
 	return events, next
 }
 
-// binding is the verdict of a node that is worth telling people of: what blocks it for the first reason that applies, or
-// else what speaks against consolidation, or else what time will tell.
+// binding returns the verdict on a node that is worth an Event: what blocks it for the first reason that applies, else
+// what prevents consolidation, else what should pass by itself.
 func binding(of []plan.Verdict) (found plan.Verdict, speaks bool) {
 	most := 0
 	for _, v := range of {
@@ -118,7 +119,7 @@ func toLast(v plan.Verdict) time.Duration {
 	return lasting
 }
 
-// eventOf is the reason of the Event that tells of a verdict.
+// eventOf returns the reason of the Event about a verdict.
 func eventOf(v plan.Verdict) string {
 	switch v.Cause {
 	case plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer:

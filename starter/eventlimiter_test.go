@@ -19,7 +19,7 @@ func verdictsFor(node string, of ...plan.Verdict) []plan.Verdict {
 	return of
 }
 
-// What is said of a node whose verdicts are these?
+// TestSentences checks which Event is recorded for a node with given verdicts.
 func TestSentences(t *testing.T) {
 	t.Parallel()
 	verdict := func(reason karpv1.DisruptionReason, cause plan.Cause, message string) plan.Verdict {
@@ -75,8 +75,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestToldOnce holds that every kind of sentence is said once of a node, and only when it has lasted; that one look says a
-// bounded number of things and the next ones the rest; and that nothing is remembered of nodes that are gone.
+// TestToldOnce checks that every kind of message is recorded once for a node, and only when it has lasted; that one
+// look records a limited number and the next looks the rest; and that nothing is remembered of nodes that are gone.
 func TestToldOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -131,7 +131,7 @@ func TestToldOnce(t *testing.T) {
 	})
 }
 
-// Of nodes that are young nothing is said, and what keeps them meanwhile does not count.
+// No Events are recorded for young nodes, and the time while they are young does not count.
 func TestYoungNodesAreNoNews(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

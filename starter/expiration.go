@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// expireEvery spaces the looks at claims while NodePools change.
+	// expireEvery is the minimum interval between looks at claims.
 	expireEvery = 2 * time.Second
 	// expiryPatience is how long after its expiry a claim is left to its own workflow, which has a timer for it.
 	expiryPatience = time.Minute
 )
 
-// expirations ends claims that have expired and that their own workflows do not end.
+// expirations ends expired claims that their own workflows do not end.
 type expirations struct {
 	mirror    Mirror
 	workflows *signaller
@@ -28,9 +28,9 @@ type expirations struct {
 	log  *zap.Logger
 }
 
-// watch ends claims that have expired and serve on only because their NodePool wanted them replaced first, once
-// it no longer does: the workflow of such a claim waits, maybe for ever, and is not told when the pool changes. In a
-// cluster whose pools do not change there is nothing to do.
+// watch ends expired claims that are kept only because their NodePool wanted them replaced first, once it no longer
+// does: the workflow of such a claim waits, perhaps for ever, and gets no signal when the pool changes. In a cluster
+// whose pools do not change there is nothing to do.
 func (e *expirations) watch(ctx context.Context) error {
 	events := e.mirror.Subscribe(cluster.PoolChanged)
 	defer events.Close()

@@ -23,8 +23,8 @@ type compared struct {
 	cluster   workflows.Cluster
 }
 
-// fingerprint stands for what a sweep compares: instances, NodeClaims and Nodes by what a sweep asks of them, and how many
-// workflows of nodes run.
+// fingerprint returns a hash of what a sweep compares: instances, NodeClaims and Nodes, reduced to what a sweep
+// examines, and the number of running workflows of nodes.
 func (c *compared) fingerprint(ctx context.Context) (uint64, error) {
 	instances, err := c.instances(ctx, cloud.Query{})
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *compared) fingerprint(ctx context.Context) (uint64, error) {
 	add := func(values ...any) { _, _ = fmt.Fprintln(io.Writer(hash), values...) }
 	add(running.GetCount())
 	for i := range instances {
-		// A sweep names some of the instances, and the next one goes on.
+		// A sweep tags only some of the instances with names; the next one continues.
 		add(instances[i].ID, instances[i].State, len(instances[i].Tags))
 	}
 	for _, claim := range c.mirror.Claims() {

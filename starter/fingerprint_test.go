@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// world is what a sweep compares, played: cloud, cluster and workflows.
+// world is a fake of what a sweep compares: cloud, cluster and workflows.
 type world struct {
 	Mirror
 	client.Client
@@ -33,7 +33,8 @@ func (c *world) CountWorkflow(context.Context, *workflowservice.CountWorkflowExe
 	return &workflowservice.CountWorkflowExecutionsResponse{Count: c.running}, c.away
 }
 
-// TestFingerprint holds that what a sweep could put right is seen, and what nodes write of themselves all the time is not.
+// TestFingerprint checks that the fingerprint shows what a sweep could put right, and not what nodes write about
+// themselves all the time.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	deleted := metav1.NewTime(time.Unix(1_700_000_000, 0))

@@ -16,11 +16,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// tellFor is how long Temporal may take to answer while a batch of notices is handled; it takes milliseconds where all is
-// well.
+// tellFor is how long Temporal may take to answer while a batch of notices is handled; normally it takes milliseconds.
 const tellFor = 3 * time.Second
 
-// interruptions tells claims that the cloud takes their instances away, and people with them.
+// interruptions notifies the workflows of claims whose instances the cloud takes away, and records Events for people.
 type interruptions struct {
 	mirror    Mirror
 	kube      kube.Client
@@ -28,23 +27,23 @@ type interruptions struct {
 	events    record.EventRecorder
 	// close keeps new pods off a Node.
 	close func(ctx context.Context, node *corev1.Node) error
-	// replacesAtRisk has nodes replaced of which the cloud says that it may take them back soon.
+	// replacesAtRisk enables the replacement of nodes that the cloud says it may soon take back.
 	replacesAtRisk bool
-	// told are the interruptions that claims were told of.
+	// told are the interruptions that were already signalled to claims.
 	told *dedup
-	// queue has claims looked at again that could not be told.
+	// queue receives the claims that could not be notified.
 	queue queue
 	log   *zap.Logger
 }
 
-// kind is what an announcement leads to here, and whether it leads to anything.
+// kind returns what an announcement leads to here, and whether it leads to anything.
 func (i *interruptions) kind(announced cloud.InterruptionKind) (interruption, bool) {
 	return consequence(announced, i.replacesAtRisk)
 }
 
-// tell tells a claim's workflow that its instance goes, once, and people with Events. What the cloud announced is noted
-// on the claim first and its Node closed, so that whoever plans knows which pods will be lost, and nothing is lost while
-// Temporal is away: noted tells the claim from it.
+// tell notifies a claim's workflow once that its instance goes away, and people with Events. It first notes the
+// announcement on the claim and closes its Node, so that planners know which pods will be lost, and the announcement
+// survives an outage of Temporal: noted then signals it.
 func (i *interruptions) tell(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) error {
 	_, known := i.kind(kind)
 	late := kind == cloud.InstanceTerminating && !i.told.isNew(claim.UID, string(cloud.InstanceTerminated))
@@ -68,8 +67,8 @@ func (i *interruptions) tell(ctx context.Context, claim *karpv1.NodeClaim, kind 
 	return nil
 }
 
-// noted tells the workflow of a claim what was noted on it, where that has not been done: Temporal was away, or
-// another replica held the Lease.
+// noted signals an interruption noted on a claim to its workflow, if that has not been done because Temporal was
+// unavailable or another replica held the Lease.
 func (i *interruptions) noted(ctx context.Context, claim *karpv1.NodeClaim) error {
 	kind := cloud.InterruptionKind(claim.Annotations[karpv1.InterruptionAnnotationKey])
 	if _, known := i.kind(kind); !known || !i.told.markNew(claim.UID, string(kind)) {
@@ -78,8 +77,8 @@ func (i *interruptions) noted(ctx context.Context, claim *karpv1.NodeClaim) erro
 	return i.tellEnding(ctx, claim, kind)
 }
 
-// tellEnding tells a claim's workflow of an interruption where that matters to it, and people. Where it fails, it counts as
-// not told.
+// tellEnding notifies people of an interruption, and the claim's workflow where that matters to it. If it fails, the
+// interruption counts as not signalled.
 func (i *interruptions) tellEnding(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind) error {
 	is, _ := i.kind(kind)
 	if is.ending != "" && i.matters(claim, is) {
@@ -98,8 +97,8 @@ func (i *interruptions) tellEnding(ctx context.Context, claim *karpv1.NodeClaim,
 	return nil
 }
 
-// note writes onto a claim what the cloud has announced and when it ends the instance, unless that is known to be sooner,
-// and closes its Node to new pods. It says whether the claim shows what was announced.
+// note writes onto a claim what the cloud has announced and when the instance ends, unless a sooner end is known, and
+// closes its Node to new pods. It returns whether the claim shows the announcement.
 func (i *interruptions) note(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) (bool, error) {
 	is, _ := i.kind(kind)
 	serves := claim.DeletionTimestamp.IsZero()
@@ -124,9 +123,9 @@ func (i *interruptions) note(ctx context.Context, claim *karpv1.NodeClaim, kind 
 	return serves && claim.Annotations[karpv1.InterruptionAnnotationKey] != "", nil
 }
 
-// matters says whether a claim's workflow has to hear of an interruption. One that ends already has heard enough, but for
-// what makes waiting for pods pointless. That Tenon's own termination of an instance is announced is no news to anybody:
-// by then there are no pods.
+// matters says whether a claim's workflow needs to know of an interruption. A workflow that is already ending its node
+// needs only interruptions that make waiting for pods pointless. Announcements of Tenon's own terminations do not
+// matter: by then there are no pods.
 func (i *interruptions) matters(claim *karpv1.NodeClaim, is interruption) bool {
 	if claim.DeletionTimestamp.IsZero() {
 		return true
@@ -144,8 +143,9 @@ func (i *interruptions) running(claim *karpv1.NodeClaim) bool {
 	return false
 }
 
-// tellPeople tells people with kubectl, on the claim and on its Node. A claim that was on its way out before goes for
-// another reason, and an instance Tenon itself terminates is not worth a word.
+// tellPeople records Events on the claim and on its Node. A claim that was already ending gets no
+// TerminatingOnInterruption, since it ends for another reason, and no Event about a termination that may be Tenon's
+// own.
 func (i *interruptions) tellPeople(claim *karpv1.NodeClaim, is interruption) {
 	ending := !claim.DeletionTimestamp.IsZero()
 	if i.events == nil || ending && !is.takesBack && !is.forced {

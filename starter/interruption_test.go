@@ -34,8 +34,8 @@ type signal struct {
 	Fact           any
 }
 
-// signals is a Temporal server that only takes signals down, and refuses the first few where it is told to. Who waits for
-// a signal gets it from came, where that is not nil.
+// signals is a Temporal server that only records signals, and refuses the first few if refuses is set. Each signal is
+// also sent to came, unless that is nil.
 type signals struct {
 	client.Client
 	mu      sync.Mutex
@@ -66,7 +66,7 @@ func (s *signals) take(sent signal) error {
 	return nil
 }
 
-// endings are the endings that NodeClaim workflows were signalled, without their moments.
+// endings returns the endings that were signalled to NodeClaim workflows, without their deadlines.
 func (s *signals) endings() map[string][]workflows.Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *signals) endings() map[string][]workflows.Ending {
 	return endings
 }
 
-// announcing is a cloud that announces what a test wants, and notes what is said to it.
+// announcing is a fake cloud that records the calls to it.
 type announcing struct {
 	Interruptions
 	mu      sync.Mutex
@@ -101,7 +101,7 @@ func (a *announcing) Shun(key cloud.OfferingKey) {
 	a.shunned = append(a.shunned, key)
 }
 
-// annotating is an API server that only takes down which annotations claims have got.
+// annotating is an API server that only records the annotations that claims get.
 type annotating struct {
 	kube.Client
 	mu    sync.Mutex
@@ -127,10 +127,10 @@ type mirrored struct {
 	// promised are the pods that were planned for a claim, by its name.
 	promised map[string][]*cluster.Pod
 	stale    error
-	// overdue are the claims whose machines do not come.
+	// overdue are the claims whose machines are overdue.
 	overdue []*karpv1.NodeClaim
 	budgets []*plan.DisruptionBudget
-	// claimNamed is the claim that is asked for by name.
+	// claimNamed is the claim that Claim returns.
 	claimNamed *karpv1.NodeClaim
 }
 
@@ -156,7 +156,7 @@ func interruptedClaim(name, instance string) *karpv1.NodeClaim {
 	}
 }
 
-// edge is all edges of a cluster between these fakes.
+// edge is all edges of a cluster, connected to these fakes.
 type edge struct {
 	*edges
 	temporal *signals
@@ -391,8 +391,8 @@ func TestClaimsSayWhenTheirInstanceEnds(t *testing.T) {
 	}
 }
 
-// TestANoticeIsNotLostWhileTemporalIsAway has a spot notice come while Temporal answers nothing, for longer than the queue
-// keeps it: the Node is closed at once, and the claim is told when Temporal is back.
+// TestANoticeIsNotLostWhileTemporalIsAway receives a spot notice while Temporal does not answer, for longer than the
+// queue keeps it: the Node is closed at once, and the claim is notified when Temporal is back.
 func TestANoticeIsNotLostWhileTemporalIsAway(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -423,7 +423,7 @@ func TestANoticeIsNotLostWhileTemporalIsAway(t *testing.T) {
 	if diff := cmp.Diff(map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "SpotInterrupted"}}}, e.temporal.endings()); diff != "" {
 		t.Errorf("endings (-want +got):\n%s", diff)
 	}
-	// Another replica, which has told nothing yet, finds it on the claim.
+	// Another replica, which has signalled nothing yet, finds the note on the claim.
 	other := newEdge(t)
 	other.mirror.claimNamed = claim
 	if _, err := other.changes.claims.changed(t.Context(), "a"); err != nil || len(other.temporal.endings()["c/nodeclaim/a"]) != 1 {

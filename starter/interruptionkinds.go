@@ -9,13 +9,13 @@ import (
 
 // interruption is what an announcement of the cloud leads to.
 type interruption struct {
-	// ending is why the claim ends; empty where it does not.
+	// ending is why the claim ends; empty if it does not.
 	ending string
-	// lost says that nothing runs on the instance any more, forced that nothing there is worth waiting for.
+	// lost says that nothing runs on the instance any more, forced that nothing on it is worth waiting for.
 	lost, forced bool
 	// takesBack says that the cloud wants the capacity itself.
 	takesBack bool
-	// announces says that it is known by when the cloud ends the instance: as long as notice after it has said so.
+	// announces says that the end of the instance is known: it comes notice after the announcement.
 	announces bool
 	notice    time.Duration
 	// event and message are what people read; the events are Karpenter's.
@@ -24,8 +24,8 @@ type interruption struct {
 	label string
 }
 
-// consequence is what an announcement leads to here, and whether it leads to anything. Where nodes at risk are replaced, a
-// recommendation to do so does.
+// consequence returns what an announcement leads to here, and whether it leads to anything. A rebalance recommendation
+// ends the claim only with replacesAtRisk.
 func consequence(announced cloud.InterruptionKind, replacesAtRisk bool) (interruption, bool) {
 	is, known := interruptionKinds[announced]
 	if announced == cloud.RebalanceRecommendation && replacesAtRisk {
@@ -56,7 +56,7 @@ var interruptionKinds = map[cloud.InterruptionKind]interruption{
 		event: "InstanceUnhealthy", message: "The host of this instance fails EC2's status check", label: "system_status"},
 }
 
-// announced says whether the cloud tells of something that is still to come.
+// announced says whether the cloud announces something that is still to come.
 func announced(kind cloud.InterruptionKind) bool {
 	return kind == cloud.SpotInterruption || kind == cloud.ReservationInterruption || kind == cloud.ScheduledChange
 }

@@ -26,13 +26,13 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// flood is how many messages Karpenter's own benchmark has its controller digest.
+// flood is the number of messages in Karpenter's own benchmark of its controller.
 const flood = 15_000
 
-// maxDigest bounds the test; a busy machine takes a tenth of it.
+// maxDigest limits the test; a busy machine takes a tenth of it.
 const maxDigest = 5 * time.Minute
 
-// simulatorVariable has this test binary be a simulator of EC2 with a queue of that name, and print its URL.
+// simulatorVariable turns this test binary into an EC2 simulator with a queue of that name, which prints its URL.
 const simulatorVariable = "TENON_TEST_SIMULATOR_QUEUE"
 
 // TestMain runs the tests, or a simulator for one of them.
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the test is over, however it ends
 }
 
-// simulator starts a simulator as a process of its own, so that its queue is not in this one's memory.
+// simulator starts a simulator as a separate process, so that its queue is not in this one's memory.
 func simulator(t testing.TB, queue string) (url string) {
 	t.Helper()
 	program, err := os.Executable()
@@ -85,15 +85,15 @@ func simulator(t testing.TB, queue string) (url string) {
 	return strings.TrimSpace(url)
 }
 
-// flooded is all edges of a cluster whose queue has a message for each of so many claims, one in ten twice, and one in ten about
-// somebody else's instance or about nothing.
+// flooded is all edges of a cluster whose queue has a message for each of its claims, one in ten twice, and one in ten
+// about a foreign instance or about nothing.
 type flooded struct {
 	*edge
 	messages int
 	deleted  chan int
 }
 
-// counted tells how many messages have been deleted, each time some have.
+// counted sends the number of deleted messages after each deletion.
 type counted struct {
 	Interruptions
 	deleted chan<- int
@@ -159,8 +159,8 @@ func newFlooded(t testing.TB, messages int) *flooded {
 	return f
 }
 
-// digest handles everything the queue has, and returns how long that took and by how much the live heap was ever larger
-// than before, in bytes.
+// digest handles everything in the queue. It returns how long that took and by how many bytes the live heap grew at
+// most.
 func (f *flooded) digest(t testing.TB) (took time.Duration, grown int64) {
 	t.Helper()
 	live := func() int64 {
@@ -193,7 +193,7 @@ func (f *flooded) digest(t testing.TB) (took time.Duration, grown int64) {
 	return took, max(grown, live()-before)
 }
 
-// left counts the messages that have not been deleted, as the metric says.
+// left returns the number of messages that have not been deleted, according to the metric.
 func (f *flooded) left(t testing.TB) int {
 	families, err := f.registry.Gather()
 	if err != nil {
@@ -229,8 +229,8 @@ func TestFloodOfMessagesDoesNotGrowMemory(t *testing.T) {
 	if len(endings) != len(want) {
 		t.Errorf("%d claims were told to end, want %d", len(endings), len(want))
 	}
-	// What is remembered of each claim is some hundred bytes, kept for as long as the claim exists, and the fake Temporal
-	// keeps every signal; a message is seven hundred bytes, and none of them may be kept.
+	// The edges remember some hundred bytes of each claim for as long as it exists, and the fake Temporal keeps every
+	// signal; a message is seven hundred bytes, and none of them may be kept.
 	if most := int64(8 << 20); grown > most {
 		t.Errorf("the heap grew by %d bytes, want at most %d for %d claims", grown, most, len(f.mirror.claims))
 	}

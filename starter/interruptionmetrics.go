@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// InterruptionMetrics counts what the cloud announces, under the names Karpenter's dashboards know. A nil one counts
+// InterruptionMetrics counts interruption notices, under the names that Karpenter's dashboards use. A nil one counts
 // nothing.
 type InterruptionMetrics struct {
 	messages  *prometheus.CounterVec
@@ -19,7 +19,7 @@ type InterruptionMetrics struct {
 	impaired  *prometheus.CounterVec
 }
 
-// NewInterruptionMetrics registers the metrics, and returns those that are there where they have been registered before.
+// NewInterruptionMetrics registers the metrics. Metrics that are already registered are reused.
 func NewInterruptionMetrics(registry prometheus.Registerer) (*InterruptionMetrics, error) {
 	name := func(name, help string) prometheus.Opts {
 		return prometheus.Opts{Namespace: "karpenter", Subsystem: "interruption", Name: name, Help: help}
@@ -79,7 +79,7 @@ func (m *InterruptionMetrics) handled(after time.Duration) {
 	}
 }
 
-// categories are Karpenter's names of what a status check is about.
+// categories are Karpenter's names for the subjects of status checks.
 var categories = map[cloud.InterruptionKind]string{
 	cloud.InstanceImpaired: "InstanceStatus", cloud.SystemImpaired: "SystemStatus", cloud.ScheduledChange: "EventStatus",
 }

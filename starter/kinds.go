@@ -9,17 +9,19 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// kindsEvery is how often at most Disruption is woken only so that its details tell what keeps nodes.
+// kindsEvery is the minimum interval between signals that wake Disruption only to update its details about what keeps
+// nodes.
 const kindsEvery = 10 * time.Minute
 
-// kinds are the reasons and causes for which nodes were kept when Disruption was last woken to write them down.
+// kinds are the reasons and causes that kept nodes when Disruption was last woken to write them down.
 type kinds struct {
 	mark uint64
 	at   time.Time
 }
 
-// changed says that nodes are kept for other kinds of reason than Disruption has written down, often enough for
-// people who read it and seldom enough to cost nothing. What passes by itself is no news.
+// changed says whether the kinds of reason that keep nodes differ from those that Disruption has written down, at most
+// once every kindsEvery: often enough for readers, and too seldom to cost much. Reasons that pass by themselves do not
+// count.
 func (k *kinds) changed(found plan.Disruption, now time.Time) bool {
 	var all []string
 	for _, verdict := range found.Verdicts {

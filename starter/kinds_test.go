@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Disruption writes down new kinds of reason, at most now and then, and nothing that time will take away.
+// Disruption writes down new kinds of reason, at most once every kindsEvery, and none that pass by themselves.
 func TestKindsChanged(t *testing.T) {
 	t.Parallel()
 	of := func(causes ...plan.Cause) plan.Disruption {

@@ -10,11 +10,11 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// launchPatience is how long a claim of a launch group may stay without an instance before its Launch is asked for
-// again. Its Provisioning started one; asking is free while that one runs.
+// launchPatience is how long a claim of a launch group may be without an instance before its Launch is requested again.
+// Its Provisioning started one; a request costs nothing while that one runs.
 const launchPatience = time.Minute
 
-// launches sees to it that claims without an instance have a Launch.
+// launches makes sure that claims without an instance have a Launch.
 type launches struct {
 	mirror    Mirror
 	workflows *signaller
@@ -22,9 +22,9 @@ type launches struct {
 	log       *zap.Logger
 }
 
-// want sees to it that a claim without an instance has a Launch: at once where a person made it, and after a
-// while where a plan did, since its own Launch is on the way. One that was made for a replacement is left to the sweep,
-// which asks first whether that is still under way. It returns when to look again.
+// want makes sure that a claim without an instance has a Launch: at once if a person made the claim, and after
+// launchPatience if a plan did, since its own Launch is on the way. A claim made for a replacement is left to the
+// sweep, which first checks whether the replacement is still running. It returns when to look again.
 func (l *launches) want(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	if claim.Annotations[karpv1.ReplacementAnnotationKey] != "" && claim.DeletionTimestamp.IsZero() {
 		return 0, nil

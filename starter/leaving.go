@@ -15,25 +15,25 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// leaving gathers claims that are being deleted while pods run on their nodes, until Provisioning is told. Their pods are
-// planned for at once, and not when the drain has evicted them and the kube-scheduler has found no place: of the two
-// minutes a spot instance has, a new one takes half to boot.
+// leaving collects claims that are being deleted while pods run on their nodes, for the next signal to Provisioning.
+// Their pods are planned for at once, not after the drain has evicted them and the kube-scheduler has found no place: a
+// spot instance has two minutes, and a new one takes half of that to boot.
 type leaving struct {
 	mirror    Mirror
 	workflows *signaller
 	log       *zap.Logger
-	// interrupted are the claims that were told of an interruption, and lost is how many pods of claims that are being
-	// deleted were announced as lost with their nodes.
+	// interrupted are the claims that were notified of an interruption; lost is how many pods of each claim that is
+	// being deleted were announced as lost with their node.
 	interrupted *dedup
 	lost        dedup
 
 	mu sync.Mutex
-	// version is the newest resource version of the claims gathered; empty while there are none.
+	// version is the newest resource version of the collected claims; empty while there are none.
 	version string
 	wake    chan struct{}
 }
 
-// add gathers the state of a claim.
+// add adds a claim by its resource version.
 func (l *leaving) add(version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *leaving) add(version string) {
 	}
 }
 
-// take returns the newest version and begins anew.
+// take returns the newest version and clears it.
 func (l *leaving) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *leaving) take() string {
 	return version
 }
 
-// announce tells Provisioning of the claims that leave: the first at once, others a second later together.
+// announce signals Provisioning about the claims that leave: the first at once, others together a second later.
 func (l *leaving) announce(ctx context.Context) error {
 	for {
 		select {
@@ -74,8 +74,8 @@ func (l *leaving) announce(ctx context.Context) error {
 	}
 }
 
-// leavesPods says whether a claim that is being deleted leaves pods without a place: those on its node that need another
-// now, and those that were planned for it and have not come.
+// leavesPods says whether the deletion of a claim leaves pods without a place: those on its node that need another
+// place now, and those that were planned for it and have not arrived.
 func (l *leaving) leavesPods(claim *karpv1.NodeClaim, now time.Time) bool {
 	if len(l.mirror.Promised(claim.Name)) > 0 {
 		return true
@@ -91,8 +91,8 @@ func (l *leaving) leavesPods(claim *karpv1.NodeClaim, now time.Time) bool {
 	return false
 }
 
-// losesMore says whether pods have come to need another place that the drain does not evict, and that are lost with the
-// node of a claim that is being deleted; and when to look again, zero for not before the next change.
+// losesMore says whether more pods now need another place because the drain does not evict them and they will be lost
+// with the node. It also returns when to look again, zero for not before the next change.
 func (l *leaving) losesMore(claim *karpv1.NodeClaim, now time.Time) (more bool, next time.Duration) {
 	if claim.EndsAt().IsZero() || l.provided(claim) {
 		return false, 0
@@ -115,14 +115,14 @@ func (l *leaving) losesMore(claim *karpv1.NodeClaim, now time.Time) (more bool, 
 	return more, next
 }
 
-// provided says whether the pods of a claim's node have their places, because it is being replaced. That is not so any
-// more where its instance goes before that is done.
+// provided says whether the pods of a claim's node have their places, because the node is being replaced. That no
+// longer holds once the claim was notified of an interruption.
 func (l *leaving) provided(claim *karpv1.NodeClaim) bool {
 	node := l.mirror.Node(claim.Status.NodeName)
 	return node != nil && node.Annotations[karpv1.ReplacementAnnotationKey] != "" && disrupted(node) && !l.interrupted.knows(claim.UID)
 }
 
-// disrupted says whether a node carries the taint of one that is being replaced or drained.
+// disrupted says whether a node carries the taint of nodes that are being replaced or drained.
 func disrupted(node *corev1.Node) bool {
 	taint := karpv1.DisruptedNoScheduleTaint()
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })

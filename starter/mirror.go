@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// freshEnough is how old the mirror may be for a node to be called unneeded.
+	// freshEnough is the maximum age of the mirror for a decision about nodes.
 	freshEnough = 30 * time.Second
-	// staleAgain is how soon it is asked again where it is older.
+	// staleAgain is the delay before the next look when the mirror is older.
 	staleAgain = 10 * time.Second
 )
 
-// Mirror is the live view of the cluster that the edges watch.
+// Mirror is the mirror of the cluster that the edges watch.
 type Mirror interface {
 	WaitSynced(ctx context.Context) error
 	Fresh(most time.Duration) error
@@ -33,6 +33,6 @@ type Mirror interface {
 	ClaimByInstance(id string) *karpv1.NodeClaim
 	PodsOnNode(name string) []*cluster.Pod
 	Promised(key string) []*cluster.Pod
-	// Overdue are the claims whose nodes serve later than is usual in their NodePool.
+	// Overdue returns the claims whose nodes take longer to serve than is usual in their NodePool.
 	Overdue() []*karpv1.NodeClaim
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// eventMisprotected is the reason of the Event about a value of karpenter.sh/do-not-disrupt that means nothing.
+// eventMisprotected is the reason of the Event about an invalid value of karpenter.sh/do-not-disrupt.
 const eventMisprotected = "InvalidDoNotDisruptAnnotation"
 
-// misprotected tells people of pods and nodes whose protection means nothing.
+// misprotected records Events about pods and nodes whose protection annotation is invalid.
 type misprotected struct {
 	events record.EventRecorder
-	// said are the values that were complained about.
+	// said are the hashes of the values that Events were recorded for.
 	said map[types.UID]uint64
 }
 
-// tell says of pods and nodes that they are not protected as somebody seems to have meant, once for each
-// value, of so many at most after one look. It says whether there are more.
+// tell records an Event for each pod and node whose protection is invalid, once for each value, and at most maxEvents
+// after one look. It returns whether there are more.
 func (m *misprotected) tell(snapshot *plan.Snapshot) (more bool) {
 	said, count := map[types.UID]uint64{}, 0
 	tell := func(object *corev1.ObjectReference, value string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// A value that means nothing is complained about once, of every object that carries it.
+// An invalid value is reported once for every object that carries it.
 func TestMisprotected(t *testing.T) {
 	t.Parallel()
 	recorder := record.NewFakeRecorder(1000)

@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// maxGone is one in how many nodes may be ended within goneWithin because their Nodes are gone, and minGone how many
-	// may be in any case: where most Nodes are gone at once the mistake is another one, and their pods may still run.
+	// maxGone and minGone limit the nodes that may be terminated within goneWithin because their Nodes are gone: one in
+	// maxGone, but at least minGone. If most Nodes are gone at once the fault is elsewhere, and their pods may still
+	// run.
 	maxGone, minGone = 10, 3
 	goneWithin       = 2 * time.Minute
 )
 
-// goneNodes ends the machines of Nodes that are gone without having been drained.
+// goneNodes terminates the machines of Nodes that are gone without having been drained.
 type goneNodes struct {
 	mirror    Mirror
 	kube      kube.Client
@@ -32,10 +33,10 @@ type goneNodes struct {
 	log       *zap.Logger
 }
 
-// end ends a claim whose Node has registered and is no longer there, because somebody took the Node's finalizer off
-// and deleted it. A kubelet makes its Node only when it starts, so the machine runs nothing new, is paid for, and pods would
-// be planned for it for ever. The mirror may see a claim before its Node: the API server has the last word. It returns when
-// to look again where too many have gone lately, zero for not before the next change.
+// end ends a claim whose registered Node no longer exists, because somebody removed the Node's finalizer and deleted
+// it. A kubelet creates its Node only when it starts, so the machine runs nothing new, costs money, and pods would be
+// planned onto it for ever. The mirror may see a claim before its Node, so the API server is asked. end returns when to
+// look again if too many Nodes have gone lately, zero for not before the next change.
 func (g *goneNodes) end(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	if claim.Status.NodeName == "" || !claim.DeletionTimestamp.IsZero() || !claim.IsTrue(karpv1.ConditionTypeRegistered) ||
 		serves(g.mirror.Node(claim.Status.NodeName), claim) || !g.told.isNew(claim.UID, workflows.ReasonNodeDeleted) {
@@ -48,7 +49,7 @@ func (g *goneNodes) end(ctx context.Context, claim *karpv1.NodeClaim) (time.Dura
 	if serves(node, claim) {
 		return 0, nil
 	}
-	now := &karpv1.NodeClaim{} // which the mirror may show as it was before its node went with it
+	now := &karpv1.NodeClaim{} // the mirror may still show the claim as it was before it was deleted along with its node
 	if err := g.kube.Get(ctx, kube.ObjectKeyFromObject(claim), now); err != nil || now.UID != claim.UID || !now.DeletionTimestamp.IsZero() {
 		return 0, kube.IgnoreNotFound(err)
 	}
@@ -64,13 +65,13 @@ func (g *goneNodes) end(ctx context.Context, claim *karpv1.NodeClaim) (time.Dura
 	return 0, nil
 }
 
-// endedLately are the moments at which claims were ended because their Nodes were gone.
+// endedLately are the times at which claims were ended because their Nodes were gone.
 type endedLately struct {
 	mu sync.Mutex
 	at []time.Time
 }
 
-// may says whether another one may be ended, of so many within goneWithin, and takes it as ended.
+// may says whether another claim may be ended, with at most most within goneWithin, and if so records it.
 func (e *endedLately) may(now time.Time, most int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,8 +83,8 @@ func (e *endedLately) may(now time.Time, most int) bool {
 	return true
 }
 
-// serves says whether a Node is that of a registered claim. One with the taint of Nodes that have not registered was made
-// anew by a kubelet that started again.
+// serves says whether a Node is that of a registered claim. A Node with the taint of unregistered Nodes was created
+// anew by a kubelet that restarted.
 func serves(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return node != nil && node.Spec.ProviderID == claim.Status.ProviderID &&
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })

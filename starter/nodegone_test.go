@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestANodeThatIsGoneEndsItsClaim takes Nodes away without a drain, and has the mirror be behind the API server.
+// TestANodeThatIsGoneEndsItsClaim removes Nodes without a drain, while the mirror may be behind the API server.
 func TestANodeThatIsGoneEndsItsClaim(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -71,7 +71,7 @@ func TestANodeThatIsGoneEndsItsClaim(t *testing.T) {
 			if test.ends {
 				want["c/nodeclaim/a"] = []workflows.Ending{{Reason: workflows.ReasonNodeDeleted}}
 			}
-			for range 2 { // it is said once
+			for range 2 { // it is signalled once
 				if claim.DeletionTimestamp == nil {
 					if _, err := e.changes.claims.changed(t.Context(), "a"); err != nil {
 						t.Error(err)
@@ -95,7 +95,7 @@ func TestANodeThatIsGoneEndsItsClaim(t *testing.T) {
 	}
 }
 
-// TestNotAllNodesAreEndedAtOnce has more and more Nodes go within two minutes, of three nodes and of fifty.
+// TestNotAllNodesAreEndedAtOnce removes more and more Nodes within two minutes, of three nodes and of fifty.
 func TestNotAllNodesAreEndedAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -9,17 +9,18 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// nodes tells the workflows of claims of Nodes that people delete.
+// nodes notifies the NodeClaim workflows of Nodes that people delete.
 type nodes struct {
 	mirror    Mirror
 	workflows *signaller
 	told      *dedup
-	// queue has claims looked at whose Nodes are gone.
+	// queue receives the claims whose Nodes are gone.
 	queue queue
 }
 
-// changed tells the workflow of a Node's claim that the Node is being deleted, as kubectl delete node does: the
-// Node's finalizer keeps it until the workflow has drained it. Where nothing has kept it, the machine is ended.
+// changed notifies a claim's workflow that its Node is being deleted, as by kubectl delete node: the Node's finalizer
+// keeps it until the workflow has drained it. For a Node that is already gone, it queues the claim, so that the machine
+// is terminated.
 func (n *nodes) changed(ctx context.Context, name string) error {
 	node := n.mirror.Node(name)
 	switch {
@@ -40,7 +41,7 @@ func (n *nodes) changed(ctx context.Context, name string) error {
 	return nil
 }
 
-// gone has the claims looked at that had the Node of a name which is no longer there.
+// gone queues the claims whose status names a Node that no longer exists.
 func (n *nodes) gone(name string) {
 	for _, claim := range n.mirror.Claims() {
 		if claim.Status.NodeName == name {

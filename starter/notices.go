@@ -13,29 +13,30 @@ import (
 )
 
 const (
-	// receivers is how many of the starter's goroutines wait for notices. Each has a batch in hand at most, so this
-	// bounds what is in memory, however long the queue.
+	// receivers is the number of goroutines that wait for notices. Each holds at most one batch, which limits memory
+	// however long the queue is.
 	receivers = 4
-	// handleFor is how long a batch may take: a notice that is not deleted within twenty seconds comes again.
+	// handleFor is how long handling a batch may take: a notice that is not deleted within twenty seconds is delivered
+	// again.
 	handleFor = 15 * time.Second
-	// receiveAgain and maxReceive bound the pause after a queue could not be read.
+	// receiveAgain and maxReceive limit the pause after the queue could not be read.
 	receiveAgain, maxReceive = time.Second, time.Minute
-	// signalAgain is the first pause before a signal that failed is sent again; each is twice the one before.
+	// signalAgain is the first pause before a failed signal is retried; each pause is twice the one before.
 	signalAgain = 200 * time.Millisecond
 	// unknownFor is how long after it was sent a notice about an unknown instance is kept: the instance may have been
 	// launched a moment ago, and its claim may not name it yet.
 	unknownFor = time.Minute
-	// checkEvery is how often the cloud is asked for instances that fail its checks, and checkForbidden how often while it
-	// does not allow the question.
+	// checkEvery is the interval at which the cloud is asked for instances that fail its checks, and checkForbidden the
+	// interval while it denies permission.
 	checkEvery, checkForbidden = time.Minute, time.Hour
 )
 
-// notices handles what the cloud announces of instances: it has the claims told whose instances they are.
+// notices handles the cloud's notices about instances: it notifies the claims of these instances.
 type notices struct {
 	cloud         Interruptions
 	mirror        Mirror
 	interruptions *interruptions
-	// offerings are those that are left alone when the cloud takes capacity back.
+	// offerings shuns those whose capacity the cloud takes back.
 	offerings *offerings
 	metrics   *InterruptionMetrics
 	log       *zap.Logger
@@ -69,7 +70,7 @@ func (n *notices) receive(ctx context.Context) error {
 func (n *notices) handleAll(ctx context.Context, notices []cloud.Notice) {
 	ctx, stop := context.WithTimeout(ctx, handleFor)
 	defer stop()
-	// What is taken back is remembered before anything is planned for the pods that run there.
+	// Shun the offerings that are taken back before anything is planned for the pods that run there.
 	shunning, stopShunning := context.WithTimeout(ctx, tellFor)
 	n.offerings.shun(shunning, n.takenBack(notices))
 	stopShunning()
@@ -86,7 +87,7 @@ func (n *notices) handleAll(ctx context.Context, notices []cloud.Notice) {
 			return nil
 		})
 	}
-	_ = group.Wait() // nobody fails; what could not be handled comes again
+	_ = group.Wait() // no function fails; notices that could not be handled are delivered again
 	if len(done) == 0 {
 		return
 	}
@@ -97,7 +98,7 @@ func (n *notices) handleAll(ctx context.Context, notices []cloud.Notice) {
 	n.metrics.deleted(len(done))
 }
 
-// handle says whether a notice is done with.
+// handle handles a notice and says whether it may be deleted.
 func (n *notices) handle(ctx context.Context, notice *cloud.Notice) bool {
 	n.metrics.received(notice)
 	if notice.Err != nil {
@@ -114,12 +115,12 @@ func (n *notices) handle(ctx context.Context, notice *cloud.Notice) bool {
 	return done
 }
 
-// interrupted handles one instance and says whether that is done with.
+// interrupted handles one instance and says whether that is done.
 func (n *notices) interrupted(ctx context.Context, kind cloud.InterruptionKind, instance string, at time.Time) bool {
 	claim := n.mirror.ClaimByInstance(instance)
 	if claim == nil {
-		// Most instances of an account are somebody else's. One of which the cloud says beforehand that it will go may be
-		// so young that its claim does not name it yet, or this view of the cluster too old to know it.
+		// Most instances of an account are not Tenon's. An instance whose end is announced may be so young that its
+		// claim does not name it yet, or the mirror too old to know it.
 		return !announced(kind) || time.Since(at) > unknownFor && n.mirror.Fresh(freshEnough) == nil
 	}
 	for pause := signalAgain; ; pause *= 2 {
@@ -134,7 +135,7 @@ func (n *notices) interrupted(ctx context.Context, kind cloud.InterruptionKind, 
 	}
 }
 
-// check asks every minute which instances fail the cloud's checks.
+// check asks the cloud every minute for the instances that fail its checks.
 func (n *notices) check(ctx context.Context) error {
 	for {
 		wait := checkEvery
@@ -161,14 +162,14 @@ func (n *notices) check(ctx context.Context) error {
 	}
 }
 
-// unhealthy handles an instance that fails a check. It is counted when it is first seen to.
+// unhealthy handles an instance that fails a check, and counts it the first time.
 func (n *notices) unhealthy(ctx context.Context, kind cloud.InterruptionKind, instance string) {
 	if claim := n.mirror.ClaimByInstance(instance); claim != nil && n.interruptions.told.isNew(claim.UID, string(kind)) && n.interrupted(ctx, kind, instance, time.Time{}) {
 		n.metrics.unhealthy(kind)
 	}
 }
 
-// takenBack are the offerings whose capacity the cloud wants for itself.
+// takenBack returns the offerings whose capacity the cloud takes back.
 func (n *notices) takenBack(notices []cloud.Notice) []cloud.OfferingKey {
 	var keys []cloud.OfferingKey
 	for at := range notices {

@@ -14,27 +14,27 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// offeringOf is the offering a claim was launched from.
+// offeringOf returns the offering that a claim was launched from.
 func offeringOf(claim *karpv1.NodeClaim) cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: claim.Labels[corev1.LabelInstanceTypeStable], Zone: claim.Labels[corev1.LabelTopologyZone],
 		CapacityType: claim.Labels[karpv1.CapacityTypeLabelKey], ReservationID: claim.Labels[awsv1.LabelCapacityReservationID]}
 }
 
-// shunAgain is how long an offering that was told to be shunned need not be told again: what is remembered of it lasts
-// three times as long.
+// shunAgain is how long after a signal about an offering no other is needed: workflows remember it for three times as
+// long.
 const shunAgain = workflows.UnavailableFor / 3
 
-// offerings has offerings left alone for a while from which no capacity comes, or is taken back.
+// offerings shuns offerings for a while from which no capacity comes or whose capacity is taken back.
 type offerings struct {
 	workflows *signaller
-	// interruptions is this process's own view of the cloud; nil where there is none.
+	// interruptions is this process's own view of the cloud; nil if there is none.
 	interruptions   Interruptions
 	recentlyRefused recentlyRefused
 	log             *zap.Logger
 }
 
-// shun has offerings left alone: by this process's own view of the cloud, and by every plan, wherever it is made. It wakes
-// nobody. What fails is only logged, since a launch that asks for such an offering is merely refused.
+// shun excludes offerings for a while, from this process's own view of the cloud and from every plan, wherever it is
+// made. It triggers no plan. Errors are only logged, since a launch that asks for such an offering is merely refused.
 func (o *offerings) shun(ctx context.Context, keys []cloud.OfferingKey) {
 	var fresh []cloud.OfferingKey
 	for _, key := range keys {
@@ -54,14 +54,14 @@ func (o *offerings) shun(ctx context.Context, keys []cloud.OfferingKey) {
 	}
 }
 
-// recentlyRefused remembers which offerings were told to be left alone, so that a wave of interruptions of one sort costs one
-// signal. It holds no more than what was told within shunAgain.
+// recentlyRefused remembers which offerings were signalled recently, so that a wave of interruptions of one kind costs
+// one signal. It holds only those signalled within shunAgain.
 type recentlyRefused struct {
 	mu   sync.Mutex
 	told map[cloud.OfferingKey]time.Time
 }
 
-// news reports whether an offering has to be told now, and remembers that it is.
+// isNew reports whether an offering has to be signalled now, and records it as signalled.
 func (s *recentlyRefused) isNew(key cloud.OfferingKey, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *recentlyRefused) isNew(key cloud.OfferingKey, now time.Time) bool {
 	return true
 }
 
-// forget takes back that offerings were told.
+// forget removes offerings whose signal failed.
 func (s *recentlyRefused) forget(keys []cloud.OfferingKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,35 +17,36 @@ import (
 )
 
 const (
-	// overdueEvery is how often it is looked for machines that do not come.
+	// overdueEvery is the interval between looks for overdue machines.
 	overdueEvery = 5 * time.Second
-	// overdueAgain is within how long two machines of one offering that do not come are no accident.
+	// overdueAgain is the time within which a second overdue machine of one offering is taken to be no accident.
 	overdueAgain = 30 * time.Minute
-	// eventOverdue is the reason of the Event by which people learn of such a machine.
+	// eventOverdue is the reason of the Event about an overdue machine.
 	eventOverdue = "Overdue"
 )
 
-// overdue tells people of machines that do not come, and has an offering left alone of which two do not.
+// overdue records Events about overdue machines, and shuns an offering of which two are overdue.
 type overdue struct {
 	mirror    Mirror
 	offerings *offerings
 	events    record.EventRecorder
 	log       *zap.Logger
-	// told are the claims whose machines people know not to come, last is when the last one of each offering did not.
+	// told are the claims that Events were recorded for; last is when a machine of each offering was last found to be
+	// overdue.
 	told map[types.UID]bool
 	last map[cloud.OfferingKey]time.Time
 }
 
-// again notes that a machine does not come, and says whether another one of its offering did not come shortly before.
+// again records an overdue machine, and says whether another one of its offering was overdue shortly before.
 func (o *overdue) again(key cloud.OfferingKey, now time.Time) bool {
 	last, some := o.last[key]
 	o.last[key] = now
 	return some && now.Sub(last) < overdueAgain
 }
 
-// watch tells people of machines that were launched and serve later than is usual in their NodePool, and has an
-// offering left alone for a while where that happens again. Their pods are planned for elsewhere, because the mirror shows
-// no room and no promises there; the claims end when they have not registered in time.
+// watch records Events about machines whose nodes take longer to serve than is usual in their NodePool, and shuns an
+// offering for a while if that happens again. Their pods are planned for elsewhere, because the mirror shows no room
+// and no promises there; their claims end if they do not register in time.
 func (o *overdue) watch(ctx context.Context) error {
 	for {
 		o.tell(ctx, time.Now())
@@ -55,7 +56,7 @@ func (o *overdue) watch(ctx context.Context) error {
 	}
 }
 
-// tell tells people of the machines that are overdue now, each once.
+// tell records one Event for each machine that is overdue now.
 func (o *overdue) tell(ctx context.Context, now time.Time) {
 	late := map[types.UID]bool{}
 	for _, claim := range o.mirror.Overdue() {
@@ -77,7 +78,7 @@ func (o *overdue) tell(ctx context.Context, now time.Time) {
 	maps.DeleteFunc(o.told, func(uid types.UID, _ bool) bool { return !late[uid] })
 }
 
-// launchedFor is how long ago a claim's instance was launched.
+// launchedFor returns how long ago a claim's instance was launched.
 func launchedFor(claim *karpv1.NodeClaim, now time.Time) time.Duration {
 	return now.Sub(claim.Condition(karpv1.ConditionTypeLaunched).LastTransitionTime.Time).Round(time.Second)
 }

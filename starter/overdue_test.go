@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// TestAnOfferingWhoseMachinesDoNotComeIsLeftAlone has one machine not come, and then another one.
+// TestAnOfferingWhoseMachinesDoNotComeIsLeftAlone has one overdue machine, and then another one.
 func TestAnOfferingWhoseMachinesDoNotComeIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// signalEvery spaces the signals of a burst: the plan waits for the burst's end anyway.
+	// signalEvery is the minimum interval between the signals of a burst: the plan waits for the burst's end anyway.
 	signalEvery = time.Second
-	// retryFirst is how soon pods that no plan could place are planned again: after Karpenter's ten seconds. It is done ever
-	// less often, so that a pod that fits nowhere costs little: every minute (retryLong), and where nothing was news for
-	// longer than ten times that after a tenth (1/retryShare) of the time it was not, at most every five minutes
+	// retryFirst is how soon pods that no plan could place are planned again: after Karpenter's ten seconds. The
+	// interval then doubles, up to a minute (retryLong), so that a pod that fits nowhere costs little. Without news for
+	// longer than ten times that, it grows to a tenth (1/retryShare) of the time without news, at most five minutes
 	// (maxRetry). Capacity that is back is noticed within that time.
 	retryFirst = 10 * time.Second
 	retryLong  = time.Minute
@@ -19,16 +19,17 @@ const (
 	retryShare = 10
 )
 
-// pending decides when Provisioning hears of what waits: pods, or what stands for them. Its methods are pure but for the fields.
+// pending decides when to signal Provisioning about what waits: pods, or what stands for them. Its methods depend only
+// on their arguments and the fields.
 type pending struct {
 	announced map[types.UID]bool
 	signalled time.Time
 	retry     time.Duration
-	// news is when there was news last.
+	// news is when there was last news.
 	news time.Time
 }
 
-// decide is due for what waits at a moment: pods, or what stands for them, by UID.
+// decide does the work of due for what waits at a moment: pods, or what stands for them, by UID.
 func (p *pending) decide(now time.Time, waiting map[types.UID]bool, news bool) (signal bool, wait time.Duration) {
 	switch {
 	case len(waiting) == 0:

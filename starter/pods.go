@@ -18,10 +18,10 @@ func (p *provisioning) watchPods(ctx context.Context) error {
 	return p.announceWhile(ctx, events, isNews, 0, (*pending).due)
 }
 
-// due says whether to signal now, and otherwise when to look again; zero means only after a change. Pods that a plan has
-// promised to a machine which is still starting are not waited for; once it has started, the kube-scheduler gets a while
-// to bind them. Pods it means to preempt for are looked at again after a while. News, pools, classes or volumes having
-// changed, counts like a new pod. Virtual pods are for watchBuffers.
+// due says whether to signal now, and otherwise when to look again; zero means only after a change. It does not count
+// pods that a plan has promised to a machine which is still starting; once it has started, the kube-scheduler gets
+// retryFirst to bind them. It also looks again after retryFirst when the kube-scheduler means to preempt for pods.
+// News, a change of pools, classes or volumes, counts like a new pod. Virtual pods are left to buffers.watch.
 func (p *pending) due(snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration) {
 	coming := promises(snapshot)
 	waiting := map[types.UID]bool{}
@@ -39,8 +39,8 @@ func (p *pending) due(snapshot *plan.Snapshot, news bool) (signal bool, wait tim
 	return signal, wait
 }
 
-// promises returns the pods that were planned for machines still starting or just started. A machine that is taken away
-// again before it has started keeps no promise.
+// promises returns the pods that were planned for a machine, with true for those whose machine is still starting or has
+// just started. A machine that is being deleted keeps no promise.
 func promises(snapshot *plan.Snapshot) map[types.UID]bool {
 	coming := map[types.UID]bool{}
 	for _, node := range snapshot.Nodes {

@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// waitingPods are pods the kube-scheduler found no node for.
+// waitingPods returns pods for which the kube-scheduler found no node.
 func waitingPods(uids ...types.UID) []*plan.Pod {
 	var pods []*plan.Pod
 	for _, uid := range uids {
@@ -93,8 +93,8 @@ func TestPendingPodsAreAnnounced(t *testing.T) {
 	}
 }
 
-// TestAPodThatFitsNowhereCostsLittle plays six hours in which nothing happens but that a pod waits. A signal is two actions
-// of Temporal, with the plan that follows.
+// TestAPodThatFitsNowhereCostsLittle simulates six hours in which a pod waits and nothing else happens. A signal costs
+// two actions of Temporal, with the plan that follows.
 func TestAPodThatFitsNowhereCostsLittle(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

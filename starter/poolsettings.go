@@ -15,14 +15,15 @@ import (
 // eventInvalidSettings is the reason, Karpenter's, of the Event about settings of a NodePool that cannot be read.
 const eventInvalidSettings = "InvalidDisruptionSettings"
 
-// poolSettings tells people of settings of NodePools that cannot be read.
+// poolSettings records Events about settings of NodePools that cannot be read.
 type poolSettings struct {
 	events record.EventRecorder
-	// said is what was said of pools, by their names.
+	// said are the hashes of the messages of the last Events, by NodePool name.
 	said map[string]uint64
 }
 
-// tell says of NodePools what in their settings cannot be read, and what follows from that.
+// tell records an Event for each NodePool with settings that cannot be read, and what follows from that, unless the
+// last look has found the same.
 func (p *poolSettings) tell(snapshot *plan.Snapshot) {
 	said := map[string]uint64{}
 	for _, pool := range snapshot.NodePools {
@@ -39,7 +40,8 @@ func (p *poolSettings) tell(snapshot *plan.Snapshot) {
 	p.said = said
 }
 
-// unreadable says which settings of a NodePool cannot be read, and what follows from that; empty if all can.
+// unreadable returns a message about the settings of a NodePool that cannot be read, and what follows from that; empty
+// if all can.
 func unreadable(pool *karpv1.NodePool, now time.Time) string {
 	var keeping, sentences []string
 	add := func(err error) {

@@ -12,17 +12,17 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// provisioning signals Provisioning while there is something to plan: for pods that are pending (pods.go), for static pools
-// that lack nodes (static.go), and for room that buffers ask for (buffers.go).
+// provisioning signals Provisioning while there is something to plan: for pending pods (pods.go), for static pools that
+// lack nodes (static.go), and for spare capacity that buffers ask for (buffers.go).
 type provisioning struct {
 	mirror    Mirror
 	workflows *signaller
 	log       *zap.Logger
 }
 
-// announceWhile signals Provisioning whenever that is due. Due is a question over the mirror, asked again after every
-// event, not sooner than rest after it, and after the wait it returns. It is told whether there has been news since the
-// last signal: an event of a kind that may make a plan succeed which did not.
+// announceWhile signals Provisioning whenever due says so. It evaluates due on the mirror after every event, but not
+// sooner than rest after it, and after the wait that due returns. The argument news says whether there has been news
+// since the last signal: an event of a kind that may let a plan succeed which did not.
 func (p *provisioning) announceWhile(ctx context.Context, events *cluster.Subscription, isNews func(cluster.EventKind) bool, rest time.Duration,
 	due func(state *pending, snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration),
 ) error {
@@ -48,7 +48,7 @@ func (p *provisioning) announceWhile(ctx context.Context, events *cluster.Subscr
 	}
 }
 
-// announce tells Provisioning that there was something to plan at a moment. An error has been logged.
+// announce signals Provisioning that there was something to plan at a moment. It logs the error that it returns.
 func (p *provisioning) announce(ctx context.Context, seen time.Time) error {
 	err := p.workflows.provision(ctx, workflows.PodsPending{Seen: seen})
 	if err != nil && ctx.Err() == nil {

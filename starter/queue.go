@@ -8,10 +8,11 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 )
 
-// maxRetryPause is the longest pause between two tries of what failed, so that soon after Temporal is back everything is.
+// maxRetryPause is the longest pause between two retries, so that everything recovers soon after Temporal is back.
 const maxRetryPause = 10 * time.Second
 
-// queue holds the claims and Nodes that are to be looked at. It merges events of one object, and retries ever more slowly.
+// queue holds the claims and Nodes to look at. It merges the events of one object, and retries with exponential
+// backoff.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[cluster.Event]
 }
@@ -21,7 +22,7 @@ func newQueue() queue {
 		200*time.Millisecond, maxRetryPause))}
 }
 
-// claimEvent is the event that has a claim looked at.
+// claimEvent is the event that queues a claim.
 func claimEvent(name string) cluster.Event {
 	return cluster.Event{Kind: cluster.ClaimChanged, Name: name}
 }

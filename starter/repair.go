@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// repairEvery spaces the looks at the nodes' conditions while they change.
+	// repairEvery is the minimum interval between looks at the conditions of nodes.
 	repairEvery = 2 * time.Second
-	// reasonRepairBlocked is the reason of the Event on a node that is not repaired because too many are ill; it is
-	// Karpenter's.
+	// reasonRepairBlocked is the reason, Karpenter's, of the Event on a node that is not repaired because too many
+	// nodes are unhealthy.
 	reasonRepairBlocked = "NodeRepairBlocked"
 )
 
-// repairs ends nodes that will not recover.
+// repairs terminates nodes that will not recover.
 type repairs struct {
 	mirror    Mirror
 	workflows *signaller
 	// policies say which nodes will not recover.
 	policies []cloud.RepairPolicy
 	events   record.EventRecorder
-	// told are the nodes that were ended, or would have been.
+	// told are the claims whose nodes were terminated, or kept because repair is blocked.
 	told dedup
 	log  *zap.Logger
 }
 
-// watch ends nodes that will not recover. Whether there are any follows from the conditions of all nodes, so it is
-// asked after each change of one, and when the next will have been ill for too long.
+// watch terminates nodes that will not recover. Whether there are any follows from the conditions of all nodes, so it
+// looks after each change of one, and when the next will have been unhealthy for too long.
 func (r *repairs) watch(ctx context.Context) error {
 	events := r.mirror.Subscribe(cluster.NodeChanged, cluster.ClaimChanged)
 	defer events.Close()
@@ -50,7 +50,7 @@ func (r *repairs) watch(ctx context.Context) error {
 	}
 }
 
-// repair ends the nodes that are to be ended now and returns when to look again; zero means only after a change.
+// repair terminates the nodes that are due now and returns when to look again; zero means only after a change.
 func (r *repairs) repair(ctx context.Context, now time.Time) time.Duration {
 	if err := r.mirror.Fresh(freshEnough); err != nil {
 		return staleAgain

@@ -29,7 +29,7 @@ type fleet struct {
 	stale  error
 }
 
-// newFleet has nodes n0, n1, ... of claims of the same names.
+// newFleet returns a fleet of nodes n0, n1, ... with claims of the same names.
 func newFleet(size int, born time.Time) *fleet {
 	f := &fleet{pool: testPool("default"), claims: map[string]*karpv1.NodeClaim{}, nodes: map[string]*corev1.Node{}}
 	for i := range size {
@@ -57,7 +57,7 @@ func (f *fleet) fall(ill time.Time, names ...string) {
 	}
 }
 
-// outcome is when the next look is due, and how many claims were told to end and Events recorded so far.
+// outcome is when the next look is due, and how many endings were signalled and Events recorded so far.
 type outcome struct {
 	wait            time.Duration
 	endings, events int

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxEvents bounds the objects that Events are recorded for after one look. The rest follows with later looks.
+// maxEvents limits how many objects Events are recorded for after one look. The rest follow with later looks.
 const maxEvents = 50
 
-// markOf tells sentences apart, whatever numbers are in them: counts and prices that change make no news.
+// markOf returns a hash of a message without its digits: changed counts and prices are no news.
 func markOf(message string) uint64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(strings.Map(func(r rune) rune {

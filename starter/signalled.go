@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	// settle is how long changes are let come in before nodes are looked at again.
+	// settle is how long changes are collected before nodes are looked at again.
 	settle = time.Second
-	// evaluateEvery and maxEvaluate space the signals while the same is due and is not carried out: Disruption may know
-	// what keeps it that the cluster does not show, such as a replacement that was just taken back.
+	// evaluateEvery and maxEvaluate limit the pause between signals while the same nodes are due and are not disrupted:
+	// Disruption may know an obstacle that the cluster does not show, such as a replacement that was just undone.
 	evaluateEvery, maxEvaluate = 10 * time.Second, 5 * time.Minute
-	// gatherFor is how long empty nodes that are due wait for another that comes due in a moment, and maxGather how long
-	// for all of those together: pods that go at the same time do not end at the same time, and one evaluation costs as
-	// much for all their nodes as for one. Karpenter looks every ten seconds.
+	// gatherFor is how long empty nodes that are due wait for another that comes due in a moment, and maxGather how
+	// long for all of those together: pods deleted at the same time do not end at the same time, and one evaluation
+	// costs as much for all their nodes as for one. Karpenter looks every ten seconds.
 	gatherFor, maxGather = 3 * time.Second, 6 * time.Second
 )
 
-// signalled is what Disruption was last told.
+// signalled is the last signal to Disruption.
 type signalled struct {
 	at    time.Time
 	nodes map[string]bool
-	// again is how long the same is not said again; zero while nothing was said.
+	// again is how long the same is not signalled again; zero before the first signal.
 	again time.Duration
-	// due is since when something is due that Disruption was not told; zero while there is nothing.
+	// due is since when something is due that was not signalled to Disruption; zero if there is nothing.
 	due time.Time
 }
 
-// gather returns how long to wait for the next node that comes due, zero when Disruption is to be told of those that are.
-// Only empty nodes wait: whatever else is due may be another thing in a moment.
+// gather returns how long to wait for the next node that comes due, or zero when it is time to signal. Only empty nodes
+// wait: what else is due may change in a moment.
 func (s *signalled) gather(now time.Time, found plan.Disruption) time.Duration {
 	if s.due.IsZero() {
 		s.due = now
@@ -45,8 +45,8 @@ func (s *signalled) gather(now time.Time, found plan.Disruption) time.Duration {
 	return max(wait, settle)
 }
 
-// news reports whether a signal says anything new: a node nobody was told of, or the same ones after a while. It returns
-// when to look again.
+// news reports whether a signal would say anything new: a node that was not signalled before, or the same ones after a
+// while. It returns when to look again.
 func (s *signalled) news(now time.Time, found plan.Disruption) (news bool, wait time.Duration) {
 	due := map[string]bool{}
 	for _, command := range found.Commands {

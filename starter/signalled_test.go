@@ -8,8 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestSignalled says when Disruption hears of what is due: at once of a node that is new, and ever less often of the
-// same ones.
+// TestSignalled checks when Disruption is signalled: at once for a new node, and ever less often for the same ones.
 func TestSignalled(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -40,7 +39,7 @@ func TestSignalled(t *testing.T) {
 	}
 }
 
-// TestGather says when Disruption hears of nodes that come due one after the other.
+// TestGather checks when Disruption is signalled about nodes that come due one after the other.
 func TestGather(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)

@@ -13,18 +13,18 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// endAgain is how soon an ending that a claim's workflow could not be told is told again.
+// endAgain is the delay before an ending that could not be signalled to a claim's workflow is signalled again.
 const endAgain = 5 * time.Second
 
-// signaller starts and signals the workflows of one cluster. What an edge has to say to them it says here.
+// signaller starts and signals the workflows of one cluster, for all edges.
 type signaller struct {
 	temporal client.Client
 	cluster  workflows.Cluster
-	// clusterUID tells the cluster from another one of its name.
+	// clusterUID distinguishes the cluster from another one with its name.
 	clusterUID string
 }
 
-// launch starts the Launch of claims unless it runs.
+// launch starts the Launch of a group of claims unless it is running.
 func (s *signaller) launch(ctx context.Context, group workflows.LaunchGroup, adopted bool) error {
 	options := workflows.LaunchOptions(s.cluster, group)
 	in := workflows.LaunchInput{Cluster: s.cluster, ClusterUID: s.clusterUID, LaunchGroup: group, Adopted: adopted}
@@ -38,24 +38,24 @@ func (s *signaller) launch(ctx context.Context, group workflows.LaunchGroup, ado
 	return nil
 }
 
-// end signals an ending to a claim's workflow. A claim without one, because it came with the cluster or because a
-// person terminated the workflow, gets it now, with the instance its status names.
+// end signals an ending to a claim's workflow. If the workflow is missing, because the claim existed before Tenon or a
+// person terminated the workflow, end starts it, with the instance that the claim's status names.
 func (s *signaller) end(ctx context.Context, claim *karpv1.NodeClaim, ending workflows.Ending) error {
 	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
 	return s.signal(ctx, workflows.NodeClaimOptions(in), workflows.NodeClaimType, in, workflows.SignalEnding, ending)
 }
 
-// provision tells Provisioning that there is something to plan.
+// provision signals Provisioning that there is something to plan.
 func (s *signaller) provision(ctx context.Context, pending workflows.PodsPending) error {
 	return s.signalProvisioning(ctx, workflows.SignalPodsPending, pending)
 }
 
-// evaluate has Disruption evaluate.
+// evaluate signals Disruption to evaluate.
 func (s *signaller) evaluate(ctx context.Context) error {
 	return s.signalDisruption(ctx, workflows.SignalEvaluate, nil)
 }
 
-// refused tells whoever plans of offerings that are to be left alone.
+// refused signals Provisioning and Disruption which offerings to avoid.
 func (s *signaller) refused(ctx context.Context, refused workflows.CapacityRefused) error {
 	if err := s.signalProvisioning(ctx, workflows.SignalCapacityRefused, refused); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *signaller) refused(ctx context.Context, refused workflows.CapacityRefus
 	return s.signalDisruption(ctx, workflows.SignalCapacityRefused, refused)
 }
 
-// tellDrain tells the drain of a node something. One that is over needs to know nothing.
+// tellDrain signals a fact to the drain of a node. It does nothing if there is no such drain.
 func (s *signaller) tellDrain(ctx context.Context, node string, fact workflows.DrainWaiter) error {
 	err := s.temporal.SignalWorkflow(ctx, s.cluster.DrainID(node), "", workflows.SignalDrainNotify, fact)
 	var gone *serviceerror.NotFound
@@ -83,7 +83,7 @@ func (s *signaller) signalDisruption(ctx context.Context, signal string, fact an
 		workflows.DisruptionInput{Cluster: s.cluster, ClusterUID: s.clusterUID}, signal, fact)
 }
 
-// signal signals a workflow, and starts it first where it does not run.
+// signal signals a workflow, and starts it if it is not running.
 func (s *signaller) signal(ctx context.Context, options workflows.Start, workflowType string, input any, signal string, fact any) error {
 	if _, err := s.temporal.SignalWithStartWorkflow(ctx, options.ID, signal, fact, options.Client(), workflowType, input); err != nil {
 		return fmt.Errorf("signal %s to %s: %w", signal, options.ID, err)

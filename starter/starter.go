@@ -20,10 +20,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// Config is what the edges of a cluster work with.
+// Config configures the edges of a cluster.
 type Config struct {
 	Cluster workflows.Cluster
-	// ClusterUID tells the cluster from another one of its name.
+	// ClusterUID distinguishes the cluster from another one with its name.
 	ClusterUID string
 	Mirror     Mirror
 	Kube       kube.Client
@@ -31,25 +31,25 @@ type Config struct {
 	Log        *zap.Logger
 	// Events records Kubernetes Events; nil records none.
 	Events record.EventRecorder
-	// Disrupt says what may be taken away now.
+	// Disrupt finds the nodes that may be disrupted now.
 	Disrupt func(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption
-	// Close keeps new pods off a Node that the cloud takes away.
+	// Close keeps new pods off a Node whose instance the cloud takes back.
 	Close func(ctx context.Context, node *corev1.Node) error
-	// SweepEvery is how often the sweep runs while anything that it compares changes.
+	// SweepEvery is the sweep interval while anything that the sweep compares changes.
 	SweepEvery time.Duration
-	// Instances are the cloud's.
+	// Instances lists the cloud's instances.
 	Instances func(context.Context, cloud.Query) ([]cloud.Instance, error)
-	// Interruptions is where the cloud announces that instances go; nil where it does not.
+	// Interruptions is the source of the cloud's interruption notices; nil where there is none.
 	Interruptions Interruptions
-	// Metrics counts what it announces; nil counts nothing.
+	// Metrics counts these notices; nil counts nothing.
 	Metrics *InterruptionMetrics
-	// ReplacesAtRisk has nodes replaced of which the cloud says that it may take them back soon.
+	// ReplacesAtRisk enables the replacement of nodes that the cloud says it may soon take back.
 	ReplacesAtRisk bool
-	// RepairPolicies say which nodes will not recover and are ended; without any, none is.
+	// RepairPolicies say which nodes will not recover and are terminated; without any, none is.
 	RepairPolicies []cloud.RepairPolicy
 }
 
-// edges are all edges of one cluster.
+// edges are the edges of one cluster.
 type edges struct {
 	config        Config
 	workflows     *signaller
@@ -65,11 +65,11 @@ type edges struct {
 	expirations   *expirations
 	overdue       *overdue
 	sweep         *sweep
-	// told is what was told of claims and Nodes that change.
+	// told remembers what was signalled about claims and Nodes that change.
 	told *dedup
 }
 
-// newEdges returns the edges of a cluster, each with what it needs.
+// newEdges returns the edges of a cluster.
 func newEdges(c Config) *edges {
 	e := &edges{config: c, workflows: &signaller{temporal: c.Temporal, cluster: c.Cluster, clusterUID: c.ClusterUID}, told: &dedup{}}
 	queue, interrupted := newQueue(), &dedup{}
@@ -104,7 +104,7 @@ func newDrains(c Config, workflows *signaller) *drains {
 	return &drains{mirror: c.Mirror, workflows: workflows, told: blockedDrains{}, log: c.Log}
 }
 
-// Run watches a cluster for its workflows until ctx ends. It is to be called by the holder of the Lease only.
+// Run runs the edges of a cluster until ctx ends. Only the holder of the Lease may call it.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Mirror.WaitSynced(ctx); err != nil {
 		return fmt.Errorf("starter: wait for the mirror: %w", err)
@@ -121,7 +121,7 @@ func Run(ctx context.Context, config Config) error {
 	return nil
 }
 
-// watches are the edges that a cluster has, each as what runs until its context ends.
+// watches returns the edges that a cluster has, each as a function that runs until its context ends.
 func (e *edges) watches() []func(context.Context) error {
 	all := []func(context.Context) error{
 		e.changes.watch, e.provisioning.watchPods, e.provisioning.watchStatic, e.buffers.watch, e.leaving.announce, e.disruption.watch, e.drains.watch,
@@ -141,13 +141,13 @@ func (e *edges) watches() []func(context.Context) error {
 	return all
 }
 
-// forgetGone forgets what was told about objects that no longer exist.
+// forgetGone forgets what was signalled about objects that no longer exist.
 func (e *edges) forgetGone(ctx context.Context) error {
 	return forgetGone(ctx, e.config.Mirror, e.config.SweepEvery, e.told, e.interruptions.told, &e.repairs.told, &e.expirations.told, &e.leaving.lost)
 }
 
-// WakeBlockedDrains wakes drains that wait because something holds their pods, when it may hold them no longer. It is a part
-// of Run, for those who only drain.
+// WakeBlockedDrains wakes blocked drains when their pods may be evictable again. It is the part of Run for processes
+// that only drain.
 func WakeBlockedDrains(ctx context.Context, config Config) error {
 	return newDrains(config, &signaller{temporal: config.Temporal, cluster: config.Cluster, clusterUID: config.ClusterUID}).watch(ctx)
 }

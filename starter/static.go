@@ -11,13 +11,13 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// watchStatic signals Provisioning while a static pool has fewer nodes than its replicas and may have more. Nodes it has
-// too many are for watchDisruption.
+// watchStatic signals Provisioning while a static pool has fewer nodes than its replicas and may have more. Surplus
+// nodes are left to disruption.watch.
 func (p *provisioning) watchStatic(ctx context.Context) error {
 	events := p.mirror.Subscribe(cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged)
 	defer events.Close()
 	isNews := func(kind cluster.EventKind) bool { return kind == cluster.ClassChanged }
-	// In a large cluster claims and nodes change all the time, and each look may take a new snapshot.
+	// In a large cluster claims and nodes change all the time, and each look may need a new snapshot.
 	return p.announceWhile(ctx, events, isNews, signalEvery, func(state *pending, snapshot *plan.Snapshot, news bool) (bool, time.Duration) {
 		signal, wait := state.lacking(snapshot, news)
 		if signal && p.mirror.Fresh(freshEnough) != nil {
@@ -28,7 +28,8 @@ func (p *provisioning) watchStatic(ctx context.Context) error {
 	})
 }
 
-// lacking is due for the nodes that static pools lack and may launch: the same number of the same pool is no news.
+// lacking does the work of due for the nodes that static pools lack and may launch: the same number for the same pool
+// is no news.
 func (p *pending) lacking(snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration) {
 	waiting := map[types.UID]bool{}
 	for _, shortage := range plan.Shortages(snapshot) {

@@ -18,19 +18,19 @@ import (
 // sweepTimeout ends a sweep that no worker finishes: while it runs, the Schedule starts no other.
 const sweepTimeout = 10 * time.Minute
 
-// sweep keeps the Schedule by which the sweep runs.
+// sweep maintains the Schedule that runs the sweep.
 type sweep struct {
 	temporal client.Client
 	cluster  workflows.Cluster
-	// every is how often the sweep runs while anything that it compares changes.
+	// every is the sweep interval while anything that the sweep compares changes.
 	every    time.Duration
 	compared *compared
 	log      *zap.Logger
 }
 
-// keep makes the sweep's Schedule exist, as this worker is configured and not paused, and has it run once now:
-// whoever has just become the leader does not know what was missed before. It is looked after for as long as the worker
-// leads, since it is the net under everything else, and runs more often while things change (unrest.go).
+// keep makes sure that the sweep's Schedule exists as this worker is configured and is not paused, and runs it once
+// now: a new leader does not know what was missed before. It does so for as long as the worker leads, since the sweep
+// is the safety net under everything else, and runs the sweep more often while things change (unrest.go).
 func (s *sweep) keep(ctx context.Context) error {
 	var seen unrest
 	for pause, first := time.Second, true; ; {
@@ -55,7 +55,7 @@ func (s *sweep) keep(ctx context.Context) error {
 	}
 }
 
-// ensure creates the Schedule, or brings the one that is there up to date.
+// ensure creates the Schedule, or updates the existing one. With trigger, it runs the sweep at once.
 func (s *sweep) ensure(ctx context.Context, trigger bool) error {
 	schedules := s.temporal.ScheduleClient()
 	options := s.options()
@@ -88,7 +88,7 @@ func (s *sweep) ensure(ctx context.Context, trigger bool) error {
 	return handle.Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP})
 }
 
-// upToDate says whether a Schedule runs as often as it is to, and its sweeps come to an end.
+// upToDate says whether a Schedule has the wanted interval and the timeout of its sweeps.
 func upToDate(there *client.Schedule, want client.ScheduleOptions) bool {
 	action, ok := there.Action.(*client.ScheduleWorkflowAction)
 	return ok && action.WorkflowRunTimeout == sweepTimeout && there.Spec != nil && len(there.Spec.Intervals) == 1 && there.Spec.Intervals[0] == want.Spec.Intervals[0]
@@ -99,7 +99,7 @@ func (s *sweep) options() client.ScheduleOptions {
 		ID:      s.cluster.SweepID(),
 		Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Duration(netEvery) * s.every}}},
 		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
-		// A sweep that could not run is not worth making up for: the next one sees the same.
+		// A missed sweep is not worth catching up on: the next one sees the same.
 		CatchupWindow: s.every,
 		Action: &client.ScheduleWorkflowAction{
 			ID: s.cluster.SweepID(), Workflow: workflows.SweepType, TaskQueue: s.cluster.TaskQueue(), WorkflowRunTimeout: sweepTimeout,

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// TestSweepsFollowChanges plays hours of looks and counts the sweeps that they lead to, beside those of the Schedule.
+// TestSweepsFollowChanges simulates hours of looks and counts the sweeps that they cause, without those of the
+// Schedule.
 func TestSweepsFollowChanges(t *testing.T) {
 	t.Parallel()
 	const every = 2 * time.Minute
 	began := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		// print is what there is after some time.
+		// print returns the fingerprint after some time.
 		print   func(after time.Duration) uint64
 		unknown func(after time.Duration) bool
 		want    int

@@ -12,7 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// verdictEvents tells people with kubectl why nodes stay, and what in the settings of pools, nodes and pods cannot be read.
+// verdictEvents records Events about why nodes are kept, and about settings of pools, nodes and pods that cannot be
+// read.
 type verdictEvents struct {
 	mirror Mirror
 	// events records Kubernetes Events; nil records none.
@@ -26,8 +27,8 @@ func newVerdictEvents(mirror Mirror, events record.EventRecorder) *verdictEvents
 	return &verdictEvents{mirror: mirror, events: events, pools: poolSettings{events: events}, misprotected: misprotected{events: events}}
 }
 
-// tell records Events about the nodes that stay and the NodePools whose settings cannot be read. It says when there may
-// be more to tell if nothing changes; zero if then there is not.
+// tell records Events about the nodes that are kept, and about settings that cannot be read. It returns when there may
+// be more Events if nothing changes; zero if never.
 func (v *verdictEvents) tell(snapshot *plan.Snapshot, found plan.Disruption) (next time.Time) {
 	if v.events == nil {
 		return time.Time{}

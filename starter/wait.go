@@ -7,7 +7,7 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 )
 
-// awaitEvents waits for events, at most for wait where it is not zero.
+// awaitEvents waits for events, at most for wait unless that is zero.
 func awaitEvents(ctx context.Context, events *cluster.Subscription, wait time.Duration) []cluster.Event {
 	var over <-chan time.Time
 	if wait > 0 {

@@ -68,7 +68,7 @@ func (i *inquiry) node(ctx context.Context, name string) error {
 	return i.tell(f.story())
 }
 
-// find looks up the Node and the NodeClaim of a name, either of which may be missing.
+// find looks up the Node and the NodeClaim with a name, either of which may be missing.
 func (i *inquiry) find(ctx context.Context, f *nodeFacts) error {
 	var node corev1.Node
 	switch err := i.kube.Get(ctx, kube.ObjectKey{Name: f.name}, &node); {
@@ -98,17 +98,17 @@ func (i *inquiry) find(ctx context.Context, f *nodeFacts) error {
 	return nil
 }
 
-// askNode has a worker evaluate the node. Disruption is started where it does not run.
+// askNode lets a worker evaluate the node. It starts Disruption if that is not running.
 func (i *inquiry) askNode(ctx context.Context, name string) (answer workflows.NodeAnswer, err error) {
 	start := i.temporal.NewWithStartWorkflowOperation(workflows.DisruptionOptions(i.cluster).Client(), workflows.DisruptionType, workflows.DisruptionInput{Cluster: i.cluster})
 	err = i.ask(ctx, fmt.Sprintf("node %s stays", name), start, workflows.UpdateWhyNode, workflows.NodeQuestion{Name: name}, &answer)
 	return answer, err
 }
 
-// metadataQuery is answered by the SDK itself, with what a workflow says of itself in the Temporal UI.
+// metadataQuery is a query that the SDK itself answers, with what a workflow shows of itself in the Temporal UI.
 const metadataQuery = "__temporal_workflow_metadata"
 
-// replacement says how far a replacement is; nil where nothing is known of it.
+// replacement returns the state of a replacement; nil if nothing is known of it.
 func (i *inquiry) replacement(ctx context.Context, id string) *replacementState {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -129,8 +129,8 @@ func (i *inquiry) replacement(ctx context.Context, id string) *replacementState 
 	return state
 }
 
-// drainOf is the drain of a node that is under way; nil where there is none, or nobody knows how far it is. A node of the
-// same name may have been drained before.
+// drainOf returns the drain of a node that is running, or that has ended and left the node cordoned; nil if there is
+// none or it does not answer. It ignores the drain of an earlier node of the same name.
 func (i *inquiry) drainOf(ctx context.Context, node *corev1.Node) *workflows.DrainStatus {
 	d := drains{cluster: i.cluster, temporal: i.temporal}
 	status, err := d.status(ctx, node.Name)
@@ -140,7 +140,7 @@ func (i *inquiry) drainOf(ctx context.Context, node *corev1.Node) *workflows.Dra
 	return &status
 }
 
-// remembered looks for what workflows know of a node that is gone; nil where there is nothing.
+// remembered returns what workflows know of a node that is gone; nil if there is nothing.
 func (i *inquiry) remembered(ctx context.Context, name string) (*pastNode, error) {
 	query := fmt.Sprintf("%s = '%s' AND (%s = '%s' OR %s = '%s')", workflows.AttrCluster.GetName(), quotable(string(i.cluster)),
 		workflows.AttrNode.GetName(), quotable(name), workflows.AttrNodeClaim.GetName(), quotable(name))
@@ -150,7 +150,7 @@ func (i *inquiry) remembered(ctx context.Context, name string) (*pastNode, error
 	}
 	var best *workflowpb.WorkflowExecutionInfo
 	for _, execution := range page.GetExecutions() {
-		// The life of the claim says more than its drain, and the last one is the one asked about.
+		// The life of the claim says more than its drain, and the latest one is meant.
 		if best == nil || rankOf(execution) > rankOf(best) ||
 			rankOf(execution) == rankOf(best) && execution.GetStartTime().AsTime().After(best.GetStartTime().AsTime()) {
 			best = execution
@@ -172,7 +172,7 @@ func rankOf(execution *workflowpb.WorkflowExecutionInfo) int {
 	return 0
 }
 
-// past reads what a workflow remembers.
+// past reads what a workflow knows of a node.
 func (i *inquiry) past(ctx context.Context, execution *workflowpb.WorkflowExecutionInfo) *pastNode {
 	id, run := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	p := &pastNode{Workflow: id}
@@ -206,5 +206,5 @@ func (i *inquiry) past(ctx context.Context, execution *workflowpb.WorkflowExecut
 	return p
 }
 
-// quotable is a name as a part of a query. Names of Kubernetes objects have no quotes; other words find nothing.
+// quotable makes a name safe in a query. Names of Kubernetes objects have no quotes; other words find nothing.
 func quotable(name string) string { return strings.ReplaceAll(name, "'", "") }

@@ -73,7 +73,7 @@ func (i *inquiry) pod(ctx context.Context, namespace, name string) error {
 	return i.tell(f.story())
 }
 
-// origin looks up how a node came about.
+// origin looks up a node, its claim and its price.
 func (i *inquiry) origin(ctx context.Context, name string, f *facts) error {
 	var node corev1.Node
 	err := i.kube.Get(ctx, kube.ObjectKey{Name: name}, &node)
@@ -91,7 +91,8 @@ func (i *inquiry) origin(ctx context.Context, name string, f *facts) error {
 	return nil
 }
 
-// expected looks up the claim, or the node without one, that a pod is meant for. Either may be gone by now.
+// expected looks up the claim that a pod is meant for. It finds none if the pod is meant for a node without one, or if
+// the claim is gone.
 func (i *inquiry) expected(ctx context.Context, name string, f *facts) error {
 	var claim karpv1.NodeClaim
 	err := i.kube.Get(ctx, kube.ObjectKey{Name: name}, &claim)
@@ -104,7 +105,7 @@ func (i *inquiry) expected(ctx context.Context, name string, f *facts) error {
 	return nil
 }
 
-// askPod has a worker plan for the pod. Provisioning is started where it does not run.
+// askPod lets a worker plan for the pod. It starts Provisioning if that is not running.
 func (i *inquiry) askPod(ctx context.Context, namespace, name string) (answer workflows.PodAnswer, err error) {
 	start := i.temporal.NewWithStartWorkflowOperation(workflows.ProvisioningOptions(i.cluster).Client(), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: i.cluster})
 	err = i.ask(ctx, fmt.Sprintf("pod %s/%s waits", namespace, name), start, workflows.UpdateWhyPod, workflows.PodQuestion{Namespace: namespace, Name: name}, &answer)

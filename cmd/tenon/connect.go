@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// connect reaches the cluster of the kubeconfig and the Temporal server for a command about one cluster.
+// connect connects to the cluster of the kubeconfig and to the Temporal server.
 func connect(ctx context.Context, cluster string) (kube.WithWatch, client.Client, error) {
 	if cluster == "" {
 		return nil, nil, errors.New("which cluster? Give --cluster or TENON_CLUSTER, the name that its worker has")

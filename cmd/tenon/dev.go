@@ -16,10 +16,10 @@ import (
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// devStopTimeout bounds how long `tenon dev stop` waits for an orderly end.
+// devStopTimeout limits how long `tenon dev stop` waits for an orderly shutdown.
 const devStopTimeout = 90 * time.Second
 
-// devQueue is the SQS queue through which the simulated EC2 tells the worker of interruptions.
+// devQueue is the SQS queue through which the simulated EC2 sends interruption notices to the worker.
 const devQueue = "interruptions"
 
 // devFlags are the flags of `tenon dev`.

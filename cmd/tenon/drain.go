@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// drainFlags are what a person may say of a drain.
+// drainFlags are the flags of the drain commands.
 type drainFlags struct {
 	cluster, output string
 	note, deadline  string
@@ -65,7 +65,7 @@ deadline, pods that would outlive it are deleted without regard to budgets and a
 	return flags.noted(cmd)
 }
 
-// noted adds the flag of commands that leave a note.
+// noted adds the --note flag to a command.
 func (f *drainFlags) noted(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&f.note, "note", "", "why, for those who look at the drain later")
 	return cmd
@@ -129,17 +129,17 @@ func nodeAndDeadline(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// drains is what the commands work with.
+// drains is the connections and the output of the drain commands.
 type drains struct {
 	cluster  workflows.Cluster
 	kube     kube.WithWatch
 	temporal client.Client
-	// out gets what the command is asked for, progress what it does meanwhile.
+	// out receives the result of the command, progress its messages meanwhile.
 	out, progress io.Writer
 	json          bool
 }
 
-// withDrains connects to Kubernetes and Temporal for a command.
+// withDrains connects to Kubernetes and Temporal and then runs a command.
 func withDrains(flags *drainFlags, run func(context.Context, *drains, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := fromEnvironment(cmd.Flags()); err != nil {
@@ -162,7 +162,7 @@ func withDrains(flags *drainFlags, run func(context.Context, *drains, []string) 
 	}
 }
 
-// parseDeadline reads a duration from now or a point in time, which must be to come.
+// parseDeadline parses a duration from now or a point in time. It fails for one that is not in the future.
 func parseDeadline(value string, now time.Time) (time.Time, error) {
 	if duration, err := time.ParseDuration(value); err == nil {
 		if duration <= 0 {

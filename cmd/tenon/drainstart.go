@@ -18,11 +18,11 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// errLeaving is that a node is being removed already.
+// errLeaving means that a node is being removed already.
 var errLeaving = errors.New("the node is being removed")
 
-// start starts the drain of a node, and waits for its end if that is wanted. Where the node is being drained already, or its
-// NodeClaim deleted, it attaches to what runs.
+// start starts the drain of a node, and with --wait waits until it ends. If the node is being drained already, or its
+// NodeClaim deleted, start attaches to the running drain.
 func (d *drains) start(ctx context.Context, node string, flags drainFlags) error {
 	in, err := d.describe(ctx, node, flags)
 	if errors.Is(err, errLeaving) {
@@ -60,7 +60,7 @@ func (d *drains) start(ctx context.Context, node string, flags drainFlags) error
 	return err
 }
 
-// describe finds out about the node what its drain has to know.
+// describe builds the input of a node's drain. It returns errLeaving if the node's NodeClaim is being deleted.
 func (d *drains) describe(ctx context.Context, name string, flags drainFlags) (workflows.DrainInput, error) {
 	in := workflows.DrainInput{Cluster: d.cluster, Node: name, Reason: workflows.ReasonManualDrain, Note: flags.note}
 	if flags.deadline != "" {
@@ -113,7 +113,7 @@ func claimOf(ctx context.Context, direct kube.Client, node *corev1.Node) (*karpv
 	return nil, nil
 }
 
-// attach joins the drain that runs on a node: it passes on a deadline, and waits for the end if that is wanted.
+// attach attaches to the running drain of a node: it sends it a deadline, and with --wait waits until it ends.
 func (d *drains) attach(ctx context.Context, in workflows.DrainInput, flags drainFlags) error {
 	status, err := d.status(ctx, in.Node)
 	switch {
@@ -142,7 +142,7 @@ func (d *drains) attach(ctx context.Context, in workflows.DrainInput, flags drai
 	return d.print(status)
 }
 
-// by is who the API server takes this person for; empty, with a warning, where it does not say.
+// by returns the user name under which the API server knows this person; empty, with a warning, if it does not say.
 func (d *drains) by(ctx context.Context) string {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := d.kube.Create(ctx, review); err != nil {
@@ -152,7 +152,7 @@ func (d *drains) by(ctx context.Context) string {
 	return review.Status.UserInfo.Username
 }
 
-// warnWithoutWorker says so when nobody would do the work.
+// warnWithoutWorker prints a warning if no worker is running.
 func (d *drains) warnWithoutWorker(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

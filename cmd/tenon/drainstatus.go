@@ -18,10 +18,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// answerTimeout bounds waiting for a worker to answer a query or an order.
+// answerTimeout limits how long a command waits for a worker to answer a query or an order.
 const answerTimeout = 15 * time.Second
 
-// status asks the latest drain of a node, which may have ended.
+// status queries the latest drain of a node, which may have ended.
 func (d *drains) status(ctx context.Context, node string) (workflows.DrainStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -36,7 +36,7 @@ func (d *drains) status(ctx context.Context, node string) (workflows.DrainStatus
 	return status, nil
 }
 
-// ended is how the latest drain of a node has ended. Temporal itself tells, so no worker need have the time to answer.
+// ended returns how the latest drain of a node has ended. Temporal itself knows, so no worker has to answer.
 func (d *drains) ended(ctx context.Context, node string) (workflows.DrainStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -52,7 +52,7 @@ func (d *drains) ended(ctx context.Context, node string) (workflows.DrainStatus,
 	return workflows.DrainStatus{Node: node, Outcome: result.Outcome, Evicted: result.Evicted, Blockers: result.Blockers}, nil
 }
 
-// unanswered says why a drain did not answer.
+// unanswered returns an error that says why a drain did not answer.
 func (d *drains) unanswered(ctx context.Context, node string, err error) error {
 	var missing *serviceerror.NotFound
 	switch {
@@ -64,7 +64,8 @@ func (d *drains) unanswered(ctx context.Context, node string, err error) error {
 	return fmt.Errorf("ask the drain of %s: %w", node, err)
 }
 
-// order gives a running drain an order and prints where that leads.
+// order sends an order to a running drain and prints the resulting status. Cancelling a drain that has already ended
+// makes the node schedulable again.
 func (d *drains) order(ctx context.Context, node, update string, order workflows.DrainOrder) error {
 	order.By = d.by(ctx)
 	status, err := d.ordered(ctx, node, update, order)
@@ -78,7 +79,7 @@ func (d *drains) order(ctx context.Context, node, update string, order workflows
 	return d.print(status)
 }
 
-// endedError is that a drain had ended when it was given an order.
+// endedError means that a drain had already ended when it got an order.
 type endedError struct {
 	update string
 	status workflows.DrainStatus
@@ -89,7 +90,8 @@ func (e *endedError) Error() string {
 	return fmt.Sprintf("%s: the drain of %s has ended: %s", e.update, e.status.Node, e.status.Outcome)
 }
 
-// ordered gives a running drain an order and returns where that leads.
+// ordered sends an order to a running drain and returns the resulting status. It returns an *endedError if the drain
+// has ended.
 func (d *drains) ordered(ctx context.Context, node, update string, order workflows.DrainOrder) (workflows.DrainStatus, error) {
 	within, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -116,7 +118,8 @@ func (d *drains) ordered(ctx context.Context, node, update string, order workflo
 	return status, nil
 }
 
-// giveBack makes a node schedulable again whose drain has ended and left it where it was, as one with --keep does.
+// giveBack makes a node schedulable again whose drain has ended and left the node in place, as a drain with --keep
+// does.
 func (d *drains) giveBack(ctx context.Context, node string, ended workflows.DrainStatus) error {
 	in, err := d.describe(ctx, node, drainFlags{})
 	if err != nil {

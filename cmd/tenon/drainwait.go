@@ -16,10 +16,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// lookEvery is how often a waiting command looks how far the drain is.
+// lookEvery is the interval at which a waiting command checks the drain.
 const lookEvery = time.Second
 
-// follow waits for the drain of a node that is under way, or has ended.
+// follow waits for the drain of a node, which may have ended already.
 func (d *drains) follow(ctx context.Context, node string) error {
 	status, err := d.status(ctx, node)
 	if err != nil {
@@ -29,7 +29,7 @@ func (d *drains) follow(ctx context.Context, node string) error {
 	return d.await(ctx, d.temporal.GetWorkflow(ctx, d.cluster.DrainID(node), ""), in)
 }
 
-// await shows the progress of a drain until it has ended, and then, where the node is to go, until it is gone.
+// await shows the progress of a drain until it has ended and then, if the node is to be terminated, until it is gone.
 func (d *drains) await(ctx context.Context, run client.WorkflowRun, in workflows.DrainInput) error {
 	result, err := d.awaitResult(ctx, run, in)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *drains) await(ctx context.Context, run client.WorkflowRun, in workflows
 	return writeJSON(d.out, status)
 }
 
-// conclude turns an outcome into what the command says at its end.
+// conclude reports an outcome; every outcome but Drained is an error.
 func (d *drains) conclude(result workflows.DrainResult, node string) error {
 	switch result.Outcome {
 	case workflows.Drained:
@@ -73,7 +73,7 @@ func (d *drains) conclude(result workflows.DrainResult, node string) error {
 	return fmt.Errorf("the drain of node %s was canceled", node)
 }
 
-// awaitResult prints a line whenever something has changed until the workflow returns.
+// awaitResult prints a line whenever something has changed, until the workflow returns.
 func (d *drains) awaitResult(ctx context.Context, run client.WorkflowRun, in workflows.DrainInput) (workflows.DrainResult, error) {
 	type ending struct {
 		result workflows.DrainResult
@@ -111,8 +111,8 @@ func (d *drains) awaitResult(ctx context.Context, run client.WorkflowRun, in wor
 	}
 }
 
-// progressOf describes a running drain; the pods are counted in the API server, since the workflow learns of them only
-// when what blocks has changed.
+// progressOf describes a running drain. It counts the pods in the API server, since the workflow learns of them only
+// when its blockers change.
 func (d *drains) progressOf(ctx context.Context, status workflows.DrainStatus) string {
 	line := status.Phase
 	var pods corev1.PodList

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fromEnvironment gives every flag that was not set on the command line the value of its environment variable, where
-// there is one: TENON_BATCH_IDLE_DURATION for --batch-idle-duration.
+// fromEnvironment sets every flag that was not set on the command line from its environment variable, if that exists:
+// TENON_BATCH_IDLE_DURATION for --batch-idle-duration.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var wrong []error
 	flags.VisitAll(func(f *pflag.Flag) {

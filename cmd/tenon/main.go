@@ -1,6 +1,6 @@
-// Command tenon is the one binary of Tenon: the worker that runs in a cluster, the laboratory on one machine, and the
-// tool with which people plan without a cluster, ask why a pod waits or a node stays, and watch and steer drains. This
-// package only wires and words: every sub-command lives in files named after it and calls into the packages that do the
+// Command tenon is Tenon's only binary: the worker that runs in a cluster, the laboratory on one machine, and the tool
+// that plans without a cluster, explains why a pod waits or a node is kept, and shows and steers drains. This package
+// contains only wiring and output: every sub-command lives in files named after it and calls the packages that do the
 // work.
 package main
 
@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	// Budgets name time zones, and the image has none of its own.
+	// Budgets name time zones, and the image contains no time zone database.
 	_ "time/tzdata"
 
 	"github.com/spf13/cobra"

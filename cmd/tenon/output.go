@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// jsonOnly refuses output formats other than JSON.
+// jsonOnly returns an error for output formats other than JSON.
 func jsonOnly(output string) error {
 	if output != "" && output != "json" {
 		return fmt.Errorf("--output %q: must be json or left out", output)
@@ -14,7 +14,7 @@ func jsonOnly(output string) error {
 	return nil
 }
 
-// writeJSON writes a value for people and programs.
+// writeJSON writes a value as indented JSON.
 func writeJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")

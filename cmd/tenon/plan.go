@@ -21,7 +21,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// planGCPercent is GOGC while planning files: the command is short, and its garbage is mostly what it has just read.
+// planGCPercent is GOGC while planning files: the command is short, and most of its garbage is the input it has just
+// read.
 const planGCPercent = 200
 
 // planFlags are the flags of `tenon plan`.
@@ -79,7 +80,7 @@ whenever there is a plan, and 1 for mistakes in manifests or flags.`,
 	return cmd
 }
 
-// set are the flags themselves.
+// set returns the flag set.
 func (p *planFlags) set() *pflag.FlagSet {
 	f := pflag.NewFlagSet("plan", pflag.ContinueOnError)
 	f.StringArrayVarP(&p.files, "filename", "f", nil, "file or directory of manifests, or - for standard input; repeatable")
@@ -126,7 +127,7 @@ func count(values []string, value string) int {
 	return n
 }
 
-// runPlan reads, plans and prints.
+// runPlan reads the manifests, plans, and prints the report.
 func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress io.Writer) error {
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(planGCPercent))
@@ -142,7 +143,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 	if err != nil {
 		return err
 	}
-	defer func() { _ = account.Close() }() // everything it had to say has been said
+	defer func() { _ = account.Close() }() // its results have all been read
 	input := flags.input(cluster)
 	notes := cluster.Notes
 	for _, pool := range cluster.NodePools {
@@ -153,7 +154,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		}
 		for _, note := range assumed {
 			if cluster.Assumed[class.Name] {
-				break // whoever names no class has no questions about it
+				break // nobody asks about a class that no manifest names
 			}
 			notes = append(notes, fmt.Sprintf("EC2NodeClass %s: %s", class.Name, note))
 		}
@@ -187,14 +188,14 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 	return report.print(out, flags.output)
 }
 
-// input is what the flags and the manifests say; the pools are still missing.
+// input returns the plan's input from the flags and the manifests, without pools.
 func (p *planFlags) input(cluster *manifest.Cluster) plan.Input {
 	return plan.Input{
 		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(p.minValues), Preferences: plan.PreferencePolicy(p.preferences), Nominates: p.nominate,
 	}
 }
 
-// overlayNotes say which NodeOverlays apply, and why others do not.
+// overlayNotes returns notes about which NodeOverlays apply, and why others do not.
 func overlayNotes(overlays []*karpv1alpha1.NodeOverlay, problems map[string]plan.OverlayProblem) []string {
 	var notes []string
 	for name, problem := range problems {
@@ -206,7 +207,7 @@ func overlayNotes(overlays []*karpv1alpha1.NodeOverlay, problems map[string]plan
 	return notes
 }
 
-// place is where the nodes are planned: where people say, else where the manifests say that the cluster is.
+// place returns the region and zones to plan in: those of the flags, else those of the manifests.
 func (p *planFlags) place(cluster *manifest.Cluster) offline.Options {
 	place := p.account
 	if place.Region == "" {
@@ -218,7 +219,7 @@ func (p *planFlags) place(cluster *manifest.Cluster) offline.Options {
 	return place
 }
 
-// readCluster reads the manifests, and what to plan with where that is given apart.
+// readCluster reads the manifests, and the NodePools and EC2NodeClasses of --nodepools.
 func readCluster(ctx context.Context, flags planFlags, in io.Reader, watch *stopwatch) (*manifest.Cluster, error) {
 	watch.begin("reading manifests")
 	manifests, err := manifest.Read(ctx, flags.files, in, watch.progress)

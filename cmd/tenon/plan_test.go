@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the expected outputs anew")
 
-// tenon runs a command line and returns what it writes.
+// tenon runs a command line and returns its output.
 func tenon(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, notes bytes.Buffer
@@ -29,7 +29,7 @@ func tenon(t *testing.T, stdin string, args ...string) (stdout, stderr string, e
 	return out.String(), notes.String(), err
 }
 
-// TestPlanOutput holds the three formats. The only pool sells one type in one zone, so there is one answer.
+// TestPlanOutput checks the three formats. The only pool has one instance type in one zone, so there is one answer.
 func TestPlanOutput(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("testdata", "plan")
@@ -66,7 +66,7 @@ func TestPlanOutput(t *testing.T) {
 	}
 }
 
-// onlyNotes leaves out what a slow machine says of its progress.
+// onlyNotes removes the progress lines that a slow machine prints.
 func onlyNotes(stderr string) string {
 	var notes strings.Builder
 	for line := range strings.Lines(stderr) {
@@ -114,7 +114,7 @@ func TestPlanCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// Few instance types are read sooner.
+			// A small catalogue is read faster.
 			args := append([]string{"plan", "--catalogue", filepath.Join("testdata", "plan", "catalogue.json")}, test.args...)
 			out, notes, err := tenon(t, test.stdin, args...)
 			if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
@@ -130,7 +130,7 @@ func TestPlanCommand(t *testing.T) {
 	}
 }
 
-// TestPlanInput holds that the planner is told what the flags say.
+// TestPlanInput checks that the flags reach the planner.
 func TestPlanInput(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -159,7 +159,7 @@ func TestPlanInput(t *testing.T) {
 	}
 }
 
-// TestPlanWithOverlays has the same pods get other nodes, or a node at all, because of NodeOverlays.
+// TestPlanWithOverlays checks that NodeOverlays give the same pods other nodes, or a node at all.
 func TestPlanWithOverlays(t *testing.T) {
 	t.Parallel()
 	overlays, err := os.ReadFile(filepath.Join("testdata", "plan", "overlays.yaml"))

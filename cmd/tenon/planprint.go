@@ -12,10 +12,10 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// maxWorkloads is how many workloads a line of the table names.
+// maxWorkloads is the maximum number of workloads that a line of the table names.
 const maxWorkloads = 4
 
-// print writes the report in a format.
+// print writes the report as JSON, YAML or a table.
 func (r *planReport) print(out io.Writer, format string) error {
 	switch format {
 	case "json":
@@ -31,7 +31,7 @@ func (r *planReport) print(out io.Writer, format string) error {
 	return r.table(out)
 }
 
-// table writes nodes that are alike on one line, and so with pods that stay for the same reasons.
+// table writes the report with one line for nodes that are alike, and one for unplaced pods with the same reasons.
 func (r *planReport) table(out io.Writer) error {
 	pods := 0
 	if len(r.Nodes) > 0 {
@@ -77,13 +77,13 @@ func (r *planReport) table(out io.Writer) error {
 	return err
 }
 
-// like says that two nodes differ in nothing but their names and which pods of the same workloads they hold.
+// like says that two nodes differ only in their names and in which pods of the same workloads they hold.
 func (n *plannedNode) like(other *plannedNode) bool {
 	return n.NodePool == other.NodePool && n.InstanceType == other.InstanceType && n.Zone == other.Zone && n.CapacityType == other.CapacityType &&
 		n.PricePerHour == other.PricePerHour && slices.Equal(n.workloads, other.workloads)
 }
 
-// numberOf is the number at the end of a node's name.
+// numberOf returns the number at the end of a node's name.
 func numberOf(name string) int {
 	number := 0
 	_, _ = fmt.Sscanf(name[strings.LastIndexByte(name, '-')+1:], "%d", &number)
@@ -121,7 +121,7 @@ func summary(workloads []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// unplacedLines writes pods with the same reasons as one.
+// unplacedLines returns the lines about unplaced pods; pods with the same reasons share theirs.
 func unplacedLines(unplaced []unplacedPod) []string {
 	var order []string
 	workloads := map[string][]string{}
@@ -139,10 +139,10 @@ func unplacedLines(unplaced []unplacedPod) []string {
 	return lines
 }
 
-// maxPools is how many NodePools a line names.
+// maxPools is the maximum number of NodePools that a line names.
 const maxPools = 6
 
-// reasonLines writes reasons one per line, and those that several NodePools have in common as one.
+// reasonLines formats reasons, one per line; NodePools with the same reason share a line.
 func reasonLines(reasons []plan.Reason) string {
 	var order []string
 	pools := map[string][]string{}

@@ -17,10 +17,10 @@ import (
 
 // planReport is what `tenon plan` prints.
 type planReport struct {
-	// PricePerHour is what the new nodes cost together, in US dollars.
+	// PricePerHour is the total price of the new nodes, in US dollars.
 	PricePerHour float64       `json:"pricePerHour"`
 	Nodes        []plannedNode `json:"nodes"`
-	// Existing are the nodes among the manifests that take pods.
+	// Existing are the nodes of the manifests that take pods.
 	Existing []existingNode `json:"existing,omitempty"`
 	Unplaced []unplacedPod  `json:"unplaced"`
 }
@@ -29,7 +29,7 @@ type planReport struct {
 type plannedNode struct {
 	Name     string `json:"name"`
 	NodePool string `json:"nodePool"`
-	// InstanceType is the cheapest of InstanceTypeOptions, and Zone is where it is cheapest.
+	// InstanceType is the cheapest of InstanceTypeOptions, and Zone is the zone where it is cheapest.
 	InstanceType        string            `json:"instanceType"`
 	InstanceTypeOptions []string          `json:"instanceTypeOptions"`
 	Zone                string            `json:"zone"`
@@ -50,7 +50,7 @@ type existingNode struct {
 	workloads []string
 }
 
-// unplacedPod is a pod without a node, with the reasons of all NodePools.
+// unplacedPod is a pod without a node, with the reasons from all NodePools.
 type unplacedPod struct {
 	Pod     string   `json:"pod"`
 	Reasons []string `json:"reasons"`
@@ -59,7 +59,7 @@ type unplacedPod struct {
 	lines    string // the reasons, for the table
 }
 
-// reportOf turns a plan into what people and scripts read.
+// reportOf builds the report of a plan.
 func reportOf(in plan.Input, packed plan.Plan) (*planReport, error) {
 	report := &planReport{PricePerHour: packed.PricePerHour(), Nodes: []plannedNode{}, Unplaced: []unplacedPod{}}
 	pods := make(map[types.UID]*plan.Pod, len(in.Snapshot.Pending))
@@ -126,7 +126,7 @@ func plannedNodeOf(claim *plan.Claim, pool *plan.Pool, name string) (plannedNode
 	return node, nil
 }
 
-// launched is what a claim would get: its first type, where that is cheapest.
+// launched returns what a claim would get: its first instance type and that type's cheapest offering.
 func launched(claim *plan.Claim, types []*cloud.InstanceType) (*cloud.InstanceType, *cloud.Offering) {
 	if len(claim.InstanceTypes) == 0 {
 		return nil, nil
@@ -166,7 +166,7 @@ func existingOf(snapshot *plan.Snapshot, placements []plan.Placement) []existing
 	return existing
 }
 
-// unplacedOf lists the pods without a node, by name. Those that nothing was planned for have a reason too.
+// unplacedOf lists the pods without a node, by name. It includes gated pods, which are not planned for.
 func unplacedOf(snapshot *plan.Snapshot, left []plan.Unplaced) []unplacedPod {
 	var unplaced []unplacedPod
 	for _, u := range left {
@@ -193,7 +193,7 @@ func reasonsOf(reasons []plan.Reason) []string {
 	return texts
 }
 
-// namesOf are the keys of pods in order, and the workload of each.
+// namesOf sorts pods by key, and returns their keys and the workload of each.
 func namesOf(pods []*plan.Pod) (names, workloads []string) {
 	slices.SortFunc(pods, func(a, b *plan.Pod) int { return compareNames(a.Key(), b.Key()) })
 	names = make([]string, len(pods))
@@ -204,7 +204,7 @@ func namesOf(pods []*plan.Pod) (names, workloads []string) {
 	return names, workloads
 }
 
-// workloadOf is what a pod belongs to, or the pod itself.
+// workloadOf returns the workload that a pod belongs to, or the pod itself.
 func workloadOf(pod *plan.Pod) string {
 	switch {
 	case pod.Virtual:
@@ -220,5 +220,5 @@ func compareNames(a, b string) int {
 	return cmp.Or(strings.Compare(stem(a), stem(b)), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// stem is a name without the number at its end.
+// stem returns a name without the number at its end.
 func stem(name string) string { return strings.TrimRight(strings.TrimRight(name, "0123456789"), "-") }

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// patience is how long something takes before people are told that it is under way.
+	// patience is how long a step takes before its first progress line.
 	patience = 1500 * time.Millisecond
-	// tellEvery is how often they are told from then on.
+	// tellEvery is the interval between later progress lines.
 	tellEvery = 3 * time.Second
 )
 
-// stopwatch tells people what a command does while it takes its time, and nothing where it is quick.
+// stopwatch prints what a command does while that takes long, and nothing for quick steps.
 type stopwatch struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -28,7 +28,7 @@ type stopwatch struct {
 
 func newStopwatch(out io.Writer) *stopwatch { return &stopwatch{out: out} }
 
-// begin says what is done from now on, ending what was done before.
+// begin starts a step and ends the one before.
 func (s *stopwatch) begin(format string, args ...any) {
 	s.stop()
 	s.mu.Lock()
@@ -51,12 +51,12 @@ func (s *stopwatch) begin(format string, args ...any) {
 	})
 }
 
-// progress takes note of how far it is.
+// progress records how far the step is.
 func (s *stopwatch) progress(done, of int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if of != s.of {
-		s.done = 0 // the items of lists are counted anew
+		s.done = 0 // the items of lists are counted from zero
 	}
 	s.done, s.of = max(done, s.done), of
 }
@@ -71,14 +71,14 @@ func (s *stopwatch) tell() {
 	_, _ = fmt.Fprintln(s.out, line)
 }
 
-// say writes a line between.
+// say writes a line between progress lines.
 func (s *stopwatch) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _ = fmt.Fprintf(s.out, format+"\n", args...)
 }
 
-// stop ends the telling.
+// stop ends the step and its progress lines.
 func (s *stopwatch) stop() {
 	s.mu.Lock()
 	if s.end != nil {

@@ -60,11 +60,11 @@ func currentVersion() buildVersion {
 	return v
 }
 
-// notInBuildID is what tags of git may have in them and names of builds may not.
+// notInBuildID matches characters that git tags may contain and build names may not.
 var notInBuildID = regexp.MustCompile(`[^0-9A-Za-z._+-]`)
 
-// buildID tells this program from other builds of it. A release is told by its version, so that its images for several
-// architectures are one build. Others of one version differ, and are told by their hash.
+// buildID distinguishes this program from other builds. A release is identified by its version, so that its images for
+// several architectures are one build. Other builds may share a version, so their hash is added.
 func buildID(version string) (string, error) {
 	id := notInBuildID.ReplaceAllString(version, "-")
 	if version != "dev" && !strings.HasSuffix(version, "-dirty") {

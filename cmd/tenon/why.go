@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// whyFlags are the flags that all kinds of `tenon why` have.
+// whyFlags are the flags that all `tenon why` commands share.
 type whyFlags struct{ cluster, output string }
 
 func newWhyCommand() *cobra.Command {
@@ -35,7 +35,7 @@ func newWhyCommand() *cobra.Command {
 	return cmd
 }
 
-// inquiry is what `tenon why` works with.
+// inquiry is the connections and the output of a `tenon why` command.
 type inquiry struct {
 	cluster  workflows.Cluster
 	kube     kube.Client
@@ -44,7 +44,7 @@ type inquiry struct {
 	json     bool
 }
 
-// withInquiry connects to Kubernetes and Temporal for a command.
+// withInquiry connects to Kubernetes and Temporal and then runs a command.
 func withInquiry(flags *whyFlags, run func(context.Context, *inquiry, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := fromEnvironment(cmd.Flags()); err != nil {
@@ -63,8 +63,8 @@ func withInquiry(flags *whyFlags, run func(context.Context, *inquiry, string) er
 	}
 }
 
-// ask has a worker answer a question by an Update of a workflow, which is started where it does not run. What is asked is
-// said in errors.
+// ask lets a worker answer a question through an Update of a workflow, which it starts if it is not running. Errors
+// contain what.
 func (i *inquiry) ask(ctx context.Context, what string, start client.WithStartWorkflowOperation, update string, question, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*answerTimeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (i *inquiry) ask(ctx context.Context, what string, start client.WithStartWo
 	return fmt.Errorf("ask why %s: %w", what, err)
 }
 
-// tell writes a story.
+// tell writes a story in the output format.
 func (i *inquiry) tell(story interface{ text() string }) error {
 	if i.json {
 		return writeJSON(i.out, story)
@@ -97,8 +97,8 @@ func (i *inquiry) tell(story interface{ text() string }) error {
 	return err
 }
 
-// price is what an hour of a claim's instance cost when it was launched, as the workflow of the claim was told; zero where
-// that is not known any more.
+// price returns the hourly price of a claim's instance at its launch, as recorded in the claim's workflow; zero if that
+// is no longer known.
 func (i *inquiry) price(ctx context.Context, claim string) float64 {
 	history := i.temporal.GetWorkflowHistory(ctx, i.cluster.NodeClaimID(claim), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	if !history.HasNext() {

@@ -13,12 +13,12 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// nodeFacts are what is known of a node. What is not known is nil or zero.
+// nodeFacts are the known facts about a node. Unknown ones are nil or zero.
 type nodeFacts struct {
 	name  string
 	node  *corev1.Node
 	claim *karpv1.NodeClaim
-	// price is what an hour of the node cost at its launch, in US dollars.
+	// price is the node's hourly price at its launch, in US dollars.
 	price       float64
 	answer      *workflows.NodeAnswer
 	replacement *replacementState
@@ -29,9 +29,9 @@ type nodeFacts struct {
 // replacementState is a Replacement that a node takes part in.
 type replacementState struct {
 	Workflow string `json:"workflow"`
-	// Status is Running, Completed, Canceled and so on, as Temporal has it.
+	// Status is Temporal's: Running, Completed, Canceled and so on.
 	Status string `json:"status"`
-	// State is what it does or waits for, in its own words.
+	// State is what it does or waits for, as the workflow says.
 	State string `json:"state,omitempty"`
 }
 
@@ -60,7 +60,7 @@ type nodeStory struct {
 	Zone         string  `json:"zone,omitempty"`
 	CapacityType string  `json:"capacityType,omitempty"`
 	PricePerHour float64 `json:"pricePerHour,omitempty"`
-	// Verdicts say for each reason what keeps the node. Going is the decision by which it goes.
+	// Verdicts say for each reason why the node is kept. Going is the decision to remove it.
 	Verdicts    []workflows.NodeVerdict `json:"verdicts,omitempty"`
 	Going       *workflows.NodeDecision `json:"going,omitempty"`
 	Replacement *replacementState       `json:"replacement,omitempty"`
@@ -68,7 +68,7 @@ type nodeStory struct {
 	Past        *pastNode               `json:"past,omitempty"`
 }
 
-// text is the story for people.
+// text returns the story for people.
 func (s *nodeStory) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", s.Name, s.Summary)
@@ -103,7 +103,7 @@ func drainPhase(d *workflows.DrainStatus) string {
 	return d.Phase
 }
 
-// story puts the facts into words.
+// story turns the facts into a story.
 func (f *nodeFacts) story() *nodeStory {
 	s := &nodeStory{Name: f.name, Replacement: f.replacement, Drain: f.drain, Past: f.past}
 	if f.node != nil {
@@ -168,7 +168,7 @@ func (f *nodeFacts) state() string {
 	return "Stays"
 }
 
-// label takes what labels tell of a machine.
+// label sets the fields that a machine's labels tell.
 func (s *nodeStory) label(labels map[string]string) {
 	for _, field := range []struct {
 		at  *string
@@ -183,7 +183,7 @@ func (s *nodeStory) label(labels map[string]string) {
 	}
 }
 
-// described says in parentheses which machine it is.
+// described returns a description of the machine in parentheses.
 func (f *nodeFacts) described(s *nodeStory) string {
 	parts := []string{}
 	if s.Node != "" && s.Node != s.Name {
@@ -207,7 +207,7 @@ func (f *nodeFacts) described(s *nodeStory) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// goes says by which decision a node goes.
+// goes returns a sentence about the decision to remove a node.
 func goes(decided *workflows.NodeDecision) string {
 	text := fmt.Sprintf("goes for being %s", strings.ToLower(decided.Reason))
 	if decided.Why != "" {
@@ -222,7 +222,7 @@ func goes(decided *workflows.NodeDecision) string {
 	return text
 }
 
-// gone tells how a node ended.
+// gone returns a sentence about how a node ended.
 func (f *nodeFacts) gone() string {
 	text := "is gone"
 	if !f.past.Ended.IsZero() {
@@ -241,7 +241,8 @@ func (f *nodeFacts) gone() string {
 	return text
 }
 
-// binding is the verdict that is worth the most words: of the reasons that apply to the node, the first.
+// binding returns the verdict to put into the summary: the first that applies to the node, preferably not one of
+// policy.
 func binding(verdicts []workflows.NodeVerdict) *workflows.NodeVerdict {
 	for i := range verdicts {
 		if cause := plan.Cause(verdicts[i].Cause); cause != plan.CauseNone && cause != plan.CausePolicy {

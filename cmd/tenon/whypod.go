@@ -13,13 +13,13 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// facts are what is known of a pod. What is not known is nil or zero.
+// facts are the known facts about a pod. Unknown ones are nil or zero.
 type facts struct {
 	pod *corev1.Pod
-	// node is the one the pod runs on; claim is that node's, or the one that the pod is meant for.
+	// node is the node that the pod runs on; claim is its NodeClaim, or the one that the pod is meant for.
 	node  *corev1.Node
 	claim *karpv1.NodeClaim
-	// price is what an hour of the node cost at its launch, in US dollars.
+	// price is the node's hourly price at its launch, in US dollars.
 	price  float64
 	answer *workflows.PodAnswer
 }
@@ -31,7 +31,7 @@ type podStory struct {
 	State string `json:"state"`
 	// Summary is the story in a sentence or two.
 	Summary string `json:"summary"`
-	// Node and NodeClaim are where the pod is, or where it is expected.
+	// Node and NodeClaim are where the pod runs or is expected to run.
 	Node         string  `json:"node,omitempty"`
 	NodeClaim    string  `json:"nodeClaim,omitempty"`
 	NodePool     string  `json:"nodePool,omitempty"`
@@ -40,14 +40,14 @@ type podStory struct {
 	Zone         string  `json:"zone,omitempty"`
 	CapacityType string  `json:"capacityType,omitempty"`
 	PricePerHour float64 `json:"pricePerHour,omitempty"`
-	// Scheduler is what the kube-scheduler said last.
+	// Scheduler is the kube-scheduler's last message.
 	Scheduler string `json:"scheduler,omitempty"`
-	// Verdict and Reasons are the planner's.
+	// Verdict and Reasons come from the planner.
 	Verdict workflows.PodVerdict  `json:"verdict,omitempty"`
 	Reasons []workflows.PodReason `json:"reasons,omitempty"`
 }
 
-// text is the story for people.
+// text returns the story for people.
 func (s *podStory) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", s.Pod, s.Summary)
@@ -62,7 +62,7 @@ func (s *podStory) text() string {
 	return b.String()
 }
 
-// waits says that the pod is one that a node may be launched for, so that the worker has to be asked.
+// waits says that a node may be launched for the pod, so that the worker has to be asked.
 func (f *facts) waits() bool { return f.state() == "Pending" }
 
 func (f *facts) state() string {
@@ -83,7 +83,7 @@ func (f *facts) state() string {
 	return "Pending"
 }
 
-// story puts the facts into words.
+// story turns the facts into a story.
 func (f *facts) story() *podStory {
 	s := &podStory{Pod: f.pod.Namespace + "/" + f.pod.Name, State: f.state(), Node: f.pod.Spec.NodeName}
 	if f.claim != nil {
@@ -113,7 +113,7 @@ func (f *facts) story() *podStory {
 	return s
 }
 
-// bound tells where a pod runs and how that node came.
+// bound returns a sentence about where a pod runs and where that node came from.
 func (f *facts) bound(s *podStory) string {
 	text := "is bound to node " + s.Node
 	if condition := f.scheduled(); condition != nil && condition.Status == corev1.ConditionTrue {
@@ -142,7 +142,7 @@ func (f *facts) bound(s *podStory) string {
 	return text
 }
 
-// pending tells what the planner makes of a pod without a node.
+// pending returns a sentence about what the planner plans for a pod without a node.
 func (f *facts) pending(s *podStory) string {
 	text := "has been pending since " + f.pod.CreationTimestamp.UTC().Format(time.RFC3339) + ": "
 	if condition := f.scheduled(); condition != nil && condition.Status == corev1.ConditionFalse {
@@ -175,7 +175,7 @@ func (f *facts) pending(s *podStory) string {
 	return text
 }
 
-// whereTo describes the place a pod is expected at.
+// whereTo describes the place where a pod is expected to run.
 func (f *facts) whereTo(name string) string {
 	if f.claim == nil {
 		return "node " + name

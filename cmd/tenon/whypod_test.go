@@ -94,7 +94,7 @@ func TestPodStory(t *testing.T) {
 	}
 }
 
-// TestWhyPodNeedsNoWorker holds that pods which nobody plans for are told of without asking a worker.
+// TestWhyPodNeedsNoWorker checks that pods which are not planned for are explained without asking a worker.
 func TestWhyPodNeedsNoWorker(t *testing.T) {
 	t.Parallel()
 	gated := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gated"}, Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "a/b"}}}}

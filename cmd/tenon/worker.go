@@ -27,11 +27,11 @@ import (
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// workerGCPercent is the worker's GOGC: half of Go's own, since a worker shares its machine with what it serves, and its
-// garbage is little beside what it keeps.
+// workerGCPercent is the worker's GOGC: half of Go's default, since a worker shares its machine with its workload, and
+// its garbage is small compared to its live heap.
 const workerGCPercent = 50
 
-// awsFlags are the settings of the AWS provider. The names are those of Karpenter's own options.
+// awsFlags are the settings of the AWS provider. They have the names of Karpenter's own options.
 type awsFlags struct {
 	endpoint, caBundle string
 	serviceCIDR        string
@@ -53,7 +53,7 @@ func (a *awsFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&a.interruptionQueue, "interruption-queue", "", "name or URL of the SQS queue that EventBridge puts interruptions of instances into (default: none)")
 }
 
-// validate returns the first mistake, naming its flag.
+// validate returns an error about the first invalid flag.
 func (a *awsFlags) validate() error {
 	switch {
 	case a.memoryOverhead < 0 || a.memoryOverhead >= 1:
@@ -168,7 +168,7 @@ func isPrefix(text string) bool {
 	return err == nil
 }
 
-// installFailpoints has the worker die where a test asks for it through the environment.
+// installFailpoints makes the worker kill itself where a test asks for it through the environment.
 func installFailpoints(to *worker.Connections, options *aws.Options, log *zap.Logger) error {
 	points, err := failpoint.FromEnvironment()
 	if err != nil || points == nil {

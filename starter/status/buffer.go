@@ -17,15 +17,15 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Buffers keeps the status of CapacityBuffers truthful.
+// Buffers keeps the status of CapacityBuffers up to date.
 type Buffers struct {
 	// Kube must not read from a cache.
 	Kube kube.Client
 	Log  *zap.Logger
 }
 
-// Keep writes what has changed about buffers whose pods have room on nodes, at by the pods' UIDs. It returns when to try again
-// what could not be written; zero where all is.
+// Keep writes the status of buffers if it has changed. at is the node where each pod has room, by the pod's UID. It
+// returns when to retry failed writes; zero if there are none.
 func (b Buffers) Keep(ctx context.Context, buffers []cluster.Buffer, nodes []*plan.Node, at map[types.UID]string) (again time.Duration) {
 	ready := map[string]bool{}
 	for _, node := range nodes {
@@ -47,7 +47,7 @@ func (b Buffers) Keep(ctx context.Context, buffers []cluster.Buffer, nodes []*pl
 }
 
 // write writes the status of a buffer if it has changed. A conflict means that the mirror is behind; its next change
-// brings the buffer here again.
+// brings the buffer back here.
 func (b Buffers) write(ctx context.Context, buffer *cluster.Buffer, there int) error {
 	before := buffer.Object
 	object := before.DeepCopy()
@@ -62,7 +62,7 @@ func (b Buffers) write(ctx context.Context, buffer *cluster.Buffer, there int) e
 	return err
 }
 
-// bufferStatus is the status of a buffer of whose pods some have room on nodes that are ready.
+// bufferStatus returns the status of a buffer; there is the number of its pods that have room on initialized nodes.
 func bufferStatus(buffer *cluster.Buffer, there int) bufferv1.CapacityBufferStatus {
 	object := &bufferv1.CapacityBuffer{ObjectMeta: buffer.Object.ObjectMeta}
 	object.Status.Conditions = buffer.Object.DeepCopy().Status.Conditions

@@ -21,7 +21,7 @@ func TestBufferStatus(t *testing.T) {
 		reason string
 		buffer cluster.Buffer
 		there  int
-		// ready and provisioning are status, reason and a part of the message.
+		// ready and provisioning are the status, the reason and a part of the message.
 		ready, provisioning string
 		replicas            *int32
 	}{
@@ -48,7 +48,7 @@ func TestBufferStatus(t *testing.T) {
 		if diff := cmp.Diff(tc.replicas, status.Replicas); diff != "" {
 			t.Errorf("%s: replicas (-want +got)\n%s", tc.reason, diff)
 		}
-		// What was written is what would be written again: nothing is.
+		// A second look computes the same status, so nothing is written again.
 		after := object.DeepCopy()
 		after.Status = status
 		tc.buffer.Object = after

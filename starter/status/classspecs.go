@@ -10,11 +10,12 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// classSpecs remembers what the specs of node classes were, by their hashes, so that a class whose hash has changed can be
-// told apart from what it was. It is a memory of this process: of a change before its time only the hashes are known.
+// classSpecs remembers the specs of node classes by their hashes, to find out which fields have changed when a hash
+// has. The memory is this process's own: of earlier changes only the hashes are known.
 type classSpecs map[string]map[string]json.RawMessage
 
-// see remembers the spec of a class. The first spec seen under a hash is the one: an edit shows a moment before its hash.
+// see records the spec of a class. The first spec seen under a hash is kept: after an edit the new spec shows a moment
+// before its hash.
 func (s classSpecs) see(class *awsv1.EC2NodeClass) {
 	hash := class.Annotations[awsv1.AnnotationEC2NodeClassHash]
 	if hash == "" || s[hash] != nil {
@@ -25,8 +26,8 @@ func (s classSpecs) see(class *awsv1.EC2NodeClass) {
 	}
 }
 
-// changed names the fields of a class that have changed since it had a hash; empty where that is not known. Selectors
-// take no part in the hash.
+// changed returns a message that names the fields of a class that have changed since it had a hash; empty if they are
+// not known. Selectors are not part of the hash.
 func (s classSpecs) changed(class *awsv1.EC2NodeClass, hash string) string {
 	was, is := s[hash], s[class.Annotations[awsv1.AnnotationEC2NodeClassHash]]
 	if was == nil || is == nil {
@@ -46,7 +47,7 @@ func (s classSpecs) changed(class *awsv1.EC2NodeClass, hash string) string {
 	return fmt.Sprintf("EC2NodeClass %s: %s changed since the claim was made", class.Name, strings.Join(names, " and "))
 }
 
-// specFields are the fields of a class's spec as JSON; nil where it has none.
+// specFields returns the fields of a class's spec as JSON, or nil if it cannot be encoded.
 func specFields(class *awsv1.EC2NodeClass) map[string]json.RawMessage {
 	data, err := json.Marshal(class.Spec)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// countingClient is a cluster in memory with one object that has a status. Patches of anything are counted.
+// countingClient returns an in-memory cluster with one object that has a status. It counts all patches in writes.
 func countingClient(t *testing.T, object kube.Object, writes *int) kube.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()

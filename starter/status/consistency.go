@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// minShare is how much of what was bought a node has to have, in percent. It is Karpenter's.
+	// minShare is the share of what was bought that a node must have, in percent. It is Karpenter's.
 	minShare = 90
-	// eventInconsistent and reasonInconsistent are how Karpenter tells of a node that has less.
+	// eventInconsistent and reasonInconsistent are Karpenter's reasons for a node that has less.
 	eventInconsistent, reasonInconsistent = "FailedConsistencyCheck", "ConsistencyCheckFailed"
 )
 
-// shortfall says of which resource, that a claim was made for, its node has clearly less than was bought; nothing where it
-// has all. What a node lacks, pods that were planned for it wait for, and nothing else tells why.
+// shortfall returns a message about the first resource requested by the claim of which its node has clearly less than
+// was bought; empty if there is none. Pods that were planned for the node wait for what it lacks, and nothing else
+// tells why.
 func shortfall(claim *karpv1.NodeClaim, n *plan.Node) string {
 	if !n.Initialized {
 		return ""
@@ -34,7 +35,7 @@ func shortfall(claim *karpv1.NodeClaim, n *plan.Node) string {
 	return ""
 }
 
-// amount is how much of a resource there is, as people write it.
+// amount returns the quantity of a resource, formatted for people.
 func amount(of plan.Resources, name corev1.ResourceName) string {
 	quantity := of.List()[name]
 	return quantity.String()

@@ -40,7 +40,8 @@ func TestShortfall(t *testing.T) {
 	}
 }
 
-// TestConditionsTellOfShortfalls holds that a node which lacks something says so once, and no more when it has it.
+// TestConditionsTellOfShortfalls checks that the condition of a node that lacks something is set once, and removed when
+// the node has it.
 func TestConditionsTellOfShortfalls(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{}

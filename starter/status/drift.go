@@ -14,29 +14,31 @@ import (
 )
 
 const (
-	// factsEvery is how often the cloud is asked what runs in all. Who changes an instance behind our back is found out then.
+	// factsEvery is the interval at which the cloud is asked for all instances. That reveals instances that somebody
+	// else has changed.
 	factsEvery = 5 * time.Minute
-	// factsSoon is how long after an answer the cloud is asked about instances that have come since.
+	// factsSoon is how long after an answer the cloud is asked about instances launched since.
 	factsSoon = 15 * time.Second
-	// factsRetry is how long after the cloud did not answer it is asked again.
+	// factsRetry is how long after an error the cloud is asked again.
 	factsRetry = time.Minute
 )
 
-// DriftCloud is what is asked of a provider to find drift.
+// DriftCloud is the part of a provider that is needed to find drift.
 type DriftCloud interface {
 	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error)
 	Instances(ctx context.Context, query cloud.Query) ([]cloud.Instance, error)
 	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error)
 }
 
-// drift judges which claims are no longer what their pools and classes would make. It asks the cloud what runs, and
-// remembers what it said.
+// drift determines which claims are no longer what their pools and classes would make. It asks the cloud for the
+// instances, and remembers the answer.
 type drift struct {
 	cloud DriftCloud
 	// class finds an EC2NodeClass.
 	class func(name string) *awsv1.EC2NodeClass
 	log   *zap.Logger
-	// instances are what the cloud said last, by provider id; askedAt is when it was asked, askAt when it is asked again.
+	// instances are the cloud's last answers, by provider id; askedAt is when it was asked, askAt when it will be asked
+	// for all again.
 	instances      map[string]cloud.Instance
 	askedAt, askAt time.Time
 	specs          classSpecs
@@ -48,7 +50,7 @@ type owned struct {
 	pool  *karpv1.NodePool
 }
 
-// judge returns a verdict on the drift of every claim, and when the cloud is to be asked next.
+// judge returns a verdict on the drift of every claim, and when to ask the cloud next.
 func (d *drift) judge(ctx context.Context, judged map[string]*owned, now time.Time) (verdicts map[string]*verdict, next time.Time) {
 	d.ask(ctx, judged, now)
 	verdicts = d.drifts(ctx, judged, now)
@@ -59,8 +61,8 @@ func (d *drift) judge(ctx context.Context, judged map[string]*owned, now time.Ti
 	return verdicts, next
 }
 
-// ask asks the cloud what runs when it is time, and before that only about instances that have come since. An answer that
-// does not come leaves what was known.
+// ask asks the cloud for all instances when it is time, and before that only for instances launched since. After an
+// error the last answers are kept.
 func (d *drift) ask(ctx context.Context, judged map[string]*owned, now time.Time) {
 	all, query := !now.Before(d.askAt), cloud.Query{}
 	if !all {
@@ -81,14 +83,14 @@ func (d *drift) ask(ctx context.Context, judged map[string]*owned, now time.Time
 		d.askAt, d.instances = now.Add(factsEvery), make(map[string]cloud.Instance, len(found))
 	}
 	for i := range found {
-		// Only what is compared is kept.
+		// Keep only what is compared.
 		found[i].Tags = nil
 		d.instances[found[i].ProviderID] = found[i]
 	}
 }
 
-// untold are the instances that the cloud has not told of, by id, whose claims were launched a short while ago. One that is
-// not told of for longer is gone, or will be found with all others.
+// untold returns the ids of the instances that the cloud has not reported and whose claims were launched within
+// factsEvery. One that is not reported for longer is gone, or will be found with all others.
 func (d *drift) untold(judged map[string]*owned, now time.Time) (ids []string) {
 	for _, pair := range judged {
 		launched, id := pair.claim.Condition(karpv1.ConditionTypeLaunched), pair.claim.Status.ProviderID
@@ -99,8 +101,8 @@ func (d *drift) untold(judged map[string]*owned, now time.Time) (ids []string) {
 	return ids
 }
 
-// drifts judges the drift of claims: first by what their pools say, which costs nothing, and then, together for each
-// class, by what the provider says.
+// drifts determines the drift of claims: first from their pools, which costs nothing, and then, together for each
+// class, from the provider.
 func (d *drift) drifts(ctx context.Context, judged map[string]*owned, now time.Time) map[string]*verdict {
 	verdicts := make(map[string]*verdict, len(judged))
 	molds := map[string]*plan.Mold{}
@@ -136,7 +138,7 @@ func (d *drift) drifts(ctx context.Context, judged map[string]*owned, now time.T
 	return verdicts
 }
 
-// mold is what claims of a pool are compared with.
+// mold returns what claims of a pool are compared with.
 func (d *drift) mold(pool *karpv1.NodePool) *plan.Mold {
 	mold, err := plan.NewMold(pool)
 	if err != nil {
@@ -145,7 +147,7 @@ func (d *drift) mold(pool *karpv1.NodePool) *plan.Mold {
 	return mold
 }
 
-// types are the instance types sold for a class, by name; nil where that is not known.
+// types returns the instance types of a class, by name; nil if they are not known.
 func (d *drift) types(ctx context.Context, name string) map[string]*cloud.InstanceType {
 	class := d.class(name)
 	if class == nil {
@@ -162,7 +164,7 @@ func (d *drift) types(ctx context.Context, name string) map[string]*cloud.Instan
 	return types
 }
 
-// driftsOf asks the provider about the claims of one class. Where there is no answer, nothing is settled.
+// driftsOf asks the provider about the claims of one class. Without an answer, nothing is settled.
 func (d *drift) driftsOf(ctx context.Context, name string, questions []cloud.DriftQuestion, verdicts map[string]*verdict) {
 	unsettled := func() {
 		for _, question := range questions {
@@ -185,7 +187,7 @@ func (d *drift) driftsOf(ctx context.Context, name string, questions []cloud.Dri
 	}
 	for i, question := range questions {
 		v := verdicts[question.Claim.Name]
-		// What is not resolved at the moment cannot have been compared.
+		// A class that is not resolved now cannot have been compared.
 		v.drift, v.settled = drifts[i], v.settled && class.IsTrue(karpv1.ConditionTypeReady)
 		if v.drift.Reason == cloud.DriftNodeClass {
 			fields := d.specs.changed(class, question.Claim.Annotations[awsv1.AnnotationEC2NodeClassHash])

@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	// statusEvery is how often the status of one object is written at most.
+	// statusEvery is the minimum interval between writes of one object's status.
 	statusEvery = 2 * time.Second
-	// statusRetry is how long after a failed write it is tried again.
+	// statusRetry is how long after a failed write it is retried.
 	statusRetry = 5 * time.Second
-	// atOnce has the next look follow as soon as it may.
+	// atOnce makes the next look follow as soon as it may.
 	atOnce = time.Nanosecond
 )
 
-// watched is the mirror as a loop watches it.
+// watched is the part of the mirror that a loop watches.
 type watched interface {
 	WaitSynced(ctx context.Context) error
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
 }
 
-// loop is how what is written about objects of one kind is kept true: it is looked at after every change of what it follows
-// from, and again when a look says so.
+// loop keeps the status of the objects of one kind up to date: it looks after every change that may affect it, and
+// again when a look says so.
 type loop struct {
-	// what is written, in words.
+	// what names what is written.
 	what string
 	// kinds are the events that may change it.
 	kinds []cluster.EventKind
-	// rest is how long after a look the next one begins at the earliest.
+	// rest is the minimum pause after a look.
 	rest time.Duration
-	// look brings it up to date, and says when to look again without a change; zero for never.
+	// look brings the status up to date, and returns when to look again without a change; zero for never.
 	look func(ctx context.Context) (again time.Duration, err error)
 }
 
-// run runs the loop until ctx ends. What could not be written is tried again after statusRetry.
+// run runs the loop until ctx ends. It looks again after statusRetry if a look has failed.
 func (l loop) run(ctx context.Context, mirror watched, log *zap.Logger) error {
 	if err := mirror.WaitSynced(ctx); err != nil {
 		return fmt.Errorf("%s: wait for the mirror: %w", l.what, err)

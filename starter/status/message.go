@@ -1,7 +1,7 @@
 package status
 
-// maxMessage is how long the message of a condition may be, in bytes.
+// maxMessage is the maximum length of a condition's message, in bytes.
 const maxMessage = 32768
 
-// fitting is as much of a message as a condition holds.
+// fitting truncates a message to what a condition holds.
 func fitting(message string) string { return message[:min(len(message), maxMessage)] }

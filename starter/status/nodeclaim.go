@@ -24,19 +24,18 @@ import (
 )
 
 const (
-	// judgeEvery spaces the looks at all claims while things change.
+	// judgeEvery is the minimum interval between looks at all claims.
 	judgeEvery = 2 * time.Second
-	// freshEnough is how old the mirror may be for a node to be called unneeded, and staleAgain how soon it is looked again
-	// where it is older.
+	// freshEnough is the maximum age of the mirror for a verdict on nodes, and staleAgain the delay before the next
+	// look when it is older.
 	freshEnough, staleAgain = 30 * time.Second, 10 * time.Second
-	// conditionWriters is how many conditions are written at once.
+	// conditionWriters is the number of concurrent writes of conditions.
 	conditionWriters = 8
-	// holdFor is for how long Consolidatable is held back: a node that is taken away as soon as it is quiet need not have
-	// said so.
+	// holdFor is how long Consolidatable is held back: a node that is removed as soon as it may be need not show it.
 	holdFor = 20 * time.Second
 )
 
-// NodeClaimMirror is what the conditions of NodeClaims follow from.
+// NodeClaimMirror is the part of the mirror that NodeClaims reads.
 type NodeClaimMirror interface {
 	WaitSynced(ctx context.Context) error
 	Fresh(most time.Duration) error
@@ -46,16 +45,16 @@ type NodeClaimMirror interface {
 	NodeClass(name string) *awsv1.EC2NodeClass
 }
 
-// NodeClaims keeps the conditions Drifted, Consolidatable and ConsistentStateFound of every NodeClaim truthful. As
-// with Karpenter a condition that does not hold is taken off, not set to False; the last one is there only as False. All of
-// it follows from the mirror and from what the cloud has said of the running instances: that is one call, every five
-// minutes, for all instances together, so that an idle cluster costs a dozen calls an hour whatever its size, and sooner
-// only while instances come. What a class selects is in its status, so that a new image shows at once without any call.
+// NodeClaims keeps the conditions Drifted, Consolidatable and ConsistentStateFound of every NodeClaim up to date. As
+// with Karpenter a condition that does not hold is removed, not set to False; ConsistentStateFound is present only as
+// False. All of it follows from the mirror and from the cloud's answer about the running instances: one call every five
+// minutes for all instances together, and more only while instances are launched, so that an idle cluster costs a dozen
+// calls an hour whatever its size. What a class selects is in its status, so that a new image shows at once without any
+// call.
 //
-// A claim has one write at most each time something about it changes, all conditions and lastPodEventTime together.
-// Consolidatable comes holdFor late, unless there is something else to write: most nodes that nobody needs are gone by
-// then.
-// Claims that are being deleted, and those of no NodePool, are left alone, and so is Consolidatable while a node is being
+// Each change of a claim costs at most one write, with all conditions and lastPodEventTime together. Consolidatable is
+// written holdFor late, unless there is something else to write: most nodes that nobody needs are gone by then. Claims
+// that are being deleted, and those without a NodePool, are left alone, and so is Consolidatable while a node is being
 // replaced.
 type NodeClaims struct {
 	kube   kube.Client
@@ -69,14 +68,14 @@ type NodeClaims struct {
 	held map[types.UID]time.Time
 }
 
-// NewNodeClaims returns what keeps the claims of a cluster; Run does the work. client must not read from a cache.
+// NewNodeClaims returns the NodeClaims of a cluster; Run does the work. client must not read from a cache.
 func NewNodeClaims(client kube.Client, mirror NodeClaimMirror, provider DriftCloud, log *zap.Logger) *NodeClaims {
 	return &NodeClaims{kube: client, mirror: mirror, log: log, now: time.Now,
 		drift: &drift{cloud: provider, class: mirror.NodeClass, log: log, specs: classSpecs{}}}
 }
 
-// Run keeps the claims until ctx ends. The first change after a quiet time shows at once; a burst is looked at once
-// every judgeEvery. It is to be called by the holder of the Lease only, and at most once.
+// Run keeps the claims until ctx ends. The first change after a quiet time shows at once; during a burst there is one
+// look every judgeEvery. Only the holder of the Lease may call it, and at most once.
 func (c *NodeClaims) Run(ctx context.Context) error {
 	return loop{
 		what: "conditions of NodeClaims", rest: judgeEvery,
@@ -119,7 +118,7 @@ func (c *NodeClaims) pass(ctx context.Context) (time.Duration, error) {
 	return max(next.Sub(c.now()), judgeEvery), c.write(ctx, judged, verdicts, now)
 }
 
-// hold returns until when the Consolidatable of a claim is held back.
+// hold returns the time until which the Consolidatable of a claim is held back.
 func (c *NodeClaims) hold(claim types.UID, now time.Time) time.Time {
 	if until, held := c.held[claim]; held {
 		return until
@@ -144,7 +143,8 @@ func (c *NodeClaims) judged(snapshot *plan.Snapshot) map[string]*owned {
 	return found
 }
 
-// write writes what has changed. A conflict means that the mirror is behind; its next change brings the claim here again.
+// write writes the conditions that have changed. A conflict means that the mirror is behind; its next change brings the
+// claim back here.
 func (c *NodeClaims) write(ctx context.Context, judged map[string]*owned, verdicts map[string]*verdict, now time.Time) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(conditionWriters)
@@ -184,7 +184,7 @@ func (c *NodeClaims) write(ctx context.Context, judged map[string]*owned, verdic
 	return errors.Join(errs...)
 }
 
-// logDrift says in the log that a claim has drifted, or no longer does.
+// logDrift logs that a claim has drifted, or no longer has.
 func (c *NodeClaims) logDrift(before, after *karpv1.NodeClaim) {
 	was, is := before.Condition(karpv1.ConditionTypeDrifted), after.Condition(karpv1.ConditionTypeDrifted)
 	fields := []zap.Field{zap.String("claim", after.Name), zap.String("node", after.Status.NodeName), zap.String("pool", after.Labels[karpv1.NodePoolLabelKey])}

@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// largeCluster is a mirror and a cloud of many alike nodes about which there is nothing new to say.
+// largeCluster is a mirror and a cloud of many identical nodes whose conditions are up to date.
 type largeCluster struct {
 	claims    []*karpv1.NodeClaim
 	instances []cloud.Instance

@@ -21,7 +21,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestConditionsFollowWhatChanges leads a claim through what may happen to it, counting writes.
+// TestConditionsFollowWhatChanges takes a claim through all kinds of changes, and counts the writes.
 func TestConditionsFollowWhatChanges(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
@@ -73,7 +73,7 @@ func TestConditionsFollowWhatChanges(t *testing.T) {
 	w.step("a claim that is being deleted is left alone", found{})
 }
 
-// TestAChangedClassIsNamed holds that the message names what changed of a class, as long as somebody saw it before.
+// TestAChangedClassIsNamed checks that the message names the changed fields of a class, if its earlier spec was seen.
 func TestAChangedClassIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
@@ -110,7 +110,8 @@ func TestAChangedClassIsNamed(t *testing.T) {
 	message("only the hashes are known", "hash 1, now 3")
 }
 
-// TestConsolidatableIsWrittenOnceQuietLasts holds that a short consolidateAfter does not cost two writes for every pod.
+// TestConsolidatableIsWrittenOnceQuietLasts checks that a short consolidateAfter does not cost two writes for every
+// pod.
 func TestConsolidatableIsWrittenOnceQuietLasts(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
@@ -126,8 +127,8 @@ func TestConsolidatableIsWrittenOnceQuietLasts(t *testing.T) {
 	}
 }
 
-// TestWhatGoesIsNotConsolidatable holds that nothing is written about whether a node may be taken away that is being taken
-// away, and that it is when it stays after all.
+// TestWhatGoesIsNotConsolidatable checks that Consolidatable is not written while a node is being removed, and is
+// written if the node stays after all.
 func TestWhatGoesIsNotConsolidatable(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
@@ -148,7 +149,7 @@ func TestWhatGoesIsNotConsolidatable(t *testing.T) {
 	w.step("it stays again, and is not quiet", found{writes: 1})
 }
 
-// TestTheCloudIsAskedOnceForAll holds that claims cost no calls of their own.
+// TestTheCloudIsAskedOnceForAll checks that claims cost no calls of their own.
 func TestTheCloudIsAskedOnceForAll(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
@@ -173,8 +174,8 @@ func TestTheCloudIsAskedOnceForAll(t *testing.T) {
 	}
 }
 
-// TestNewInstancesAreAskedFor holds that the cloud is asked soon about an instance that is so new that it did not tell of it,
-// about no other, and not for ever.
+// TestNewInstancesAreAskedFor checks that the cloud is asked soon about an instance too new for its last answer, about
+// no other, and not for ever.
 func TestNewInstancesAreAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
@@ -216,13 +217,13 @@ type conditionWorld struct {
 	lastPod  time.Time
 	deleting bool
 	writes   int
-	// asked is what the cloud was asked for.
+	// asked are the queries to the cloud.
 	asked   []cloud.Query
 	missing bool
 	drift   cloud.Drift
-	// classHash is what the claim was made from.
+	// classHash is the hash of the class that the claim was made from.
 	classHash string
-	// broken and down are why the provider does not compare, and does not say what runs.
+	// broken is the error of the provider's Drift, down that of its Instances.
 	broken, down error
 }
 
@@ -254,14 +255,14 @@ func (w *conditionWorld) ready() {
 
 func (w *conditionWorld) clock(d time.Duration) { w.time = w.time.Add(d) }
 
-// found is how many writes a pass takes, and what the claim says after it.
+// found is how many writes a pass takes, and the claim's conditions after it.
 type found struct {
 	writes         int
 	drifted        string
 	consolidatable bool
 }
 
-// step makes a pass and holds what comes of it. It returns when the next is due.
+// step makes a pass and checks its result. It returns when the next is due.
 func (w *conditionWorld) step(reason string, want found) time.Duration {
 	w.t.Helper()
 	w.writes = 0

@@ -31,16 +31,16 @@ import (
 )
 
 const (
-	// resolveEvery is how often what a node class selects is looked up again. Karpenter asks for subnets once a minute;
-	// what may be older is kept by the provider itself.
+	// resolveEvery is the interval at which a node class is resolved again. Karpenter asks for subnets once a minute;
+	// the provider itself caches what may be older.
 	resolveEvery = time.Minute
-	// releaseEvery is how often a deleted class that is in use is looked at without a change of claims.
+	// releaseEvery is the interval between looks at a deleted class that is in use, without a change of claims.
 	releaseEvery = time.Minute
-	// reasonResolveFailed is the reason of a class that could not be looked up where the error names none.
+	// reasonResolveFailed is the reason of a class that could not be resolved if the error names none.
 	reasonResolveFailed = "ResolveFailed"
 )
 
-// NodeClassMirror is what the status of EC2NodeClasses follows from.
+// NodeClassMirror is the part of the mirror that NodeClasses reads.
 type NodeClassMirror interface {
 	WaitSynced(ctx context.Context) error
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
@@ -49,38 +49,38 @@ type NodeClassMirror interface {
 	Claims() []*karpv1.NodeClaim
 }
 
-// NodeClassCloud is what the status of EC2NodeClasses needs of a provider.
+// NodeClassCloud is the part of a provider that NodeClasses calls.
 type NodeClassCloud interface {
 	ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error)
 	ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) error
 }
 
-// NodeClasses keeps the status of every EC2NodeClass true: what its selectors mean now, and whether nodes can be
-// launched from it. A class that is deleted stays until no claim uses it and nothing made for it is left.
+// NodeClasses keeps the status of every EC2NodeClass up to date: what its selectors match now, and whether nodes can be
+// launched from it. A deleted class is kept until no claim uses it and nothing made for it is left.
 type NodeClasses struct {
 	mirror NodeClassMirror
 	kube   kube.Client
 	cloud  NodeClassCloud
-	// events tells people with kubectl what a class waits for; nil tells nobody.
+	// events records what a class waits for; nil records nothing.
 	events record.EventRecorder
 	log    *zap.Logger
-	// caBundle is the cluster's certificate bundle in base64. It takes part in the hash.
+	// caBundle is the cluster's certificate bundle in base64. It is part of the hash.
 	caBundle string
 	now      func() time.Time
 	queue    workqueue.TypedRateLimitingInterface[string]
-	// resolved says until when a class need not be looked up again. Only the one goroutine that works uses it.
+	// resolved says until when a class need not be resolved again. Only the one worker goroutine uses it.
 	resolved map[string]resolution
 }
 
-// resolution is when a class was looked up, and which class that was.
+// resolution is until when a class counts as resolved, and which class that is.
 type resolution struct {
 	uid        types.UID
 	generation int64
 	until      time.Time
 }
 
-// NewNodeClasses returns what keeps the EC2NodeClasses of a cluster; Run does the work. client must not read from a cache. caBundle is what
-// ClusterCA returns.
+// NewNodeClasses returns the NodeClasses of a cluster; Run does the work. client must not read from a cache. caBundle
+// is what ClusterCA returns.
 func NewNodeClasses(mirror NodeClassMirror, client kube.Client, cloud NodeClassCloud, caBundle string, events record.EventRecorder, log *zap.Logger) *NodeClasses {
 	return &NodeClasses{
 		mirror: mirror, kube: client, cloud: cloud, caBundle: caBundle, events: events, log: log, now: time.Now,
@@ -89,8 +89,8 @@ func NewNodeClasses(mirror NodeClassMirror, client kube.Client, cloud NodeClassC
 	}
 }
 
-// ClusterCA returns the certificate bundle a configuration trusts, in base64, as it takes part in the hash of a node class. It is
-// empty where the configuration relies on the system's.
+// ClusterCA returns the certificate bundle that a configuration trusts, in base64, as it is used in the hash of a node
+// class. It is empty if the configuration relies on the system's.
 func ClusterCA(config *rest.Config) (string, error) {
 	loaded := rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(loaded); err != nil {
@@ -99,9 +99,9 @@ func ClusterCA(config *rest.Config) (string, error) {
 	return base64.StdEncoding.EncodeToString(loaded.CAData), nil
 }
 
-// Run works until ctx ends. It is to be called by the holder of the Lease only, and at most once.
+// Run keeps the EC2NodeClasses until ctx ends. Only the holder of the Lease may call it, and at most once.
 func (s *NodeClasses) Run(ctx context.Context) error {
-	// Claims that have not been listed yet would look like claims that are gone, and what they need would be removed.
+	// Claims that have not been listed yet would look as if they were gone, and what they need would be removed.
 	if err := s.mirror.WaitSynced(ctx); err != nil {
 		return fmt.Errorf("EC2NodeClass status: wait for the mirror: %w", err)
 	}
@@ -126,7 +126,7 @@ func (s *NodeClasses) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// enqueue has the classes looked at that events are about. A claim matters to classes that wait for it to go.
+// enqueue queues the classes that events concern. A change of claims concerns the classes that are being deleted.
 func (s *NodeClasses) enqueue(events []cluster.Event) {
 	claims := false
 	for _, event := range events {
@@ -146,7 +146,7 @@ func (s *NodeClasses) enqueue(events []cluster.Event) {
 	}
 }
 
-// work reconciles one class after the other: there are few, and each look at the cloud is slow and limited.
+// work reconciles one class after the other: there are few, and the cloud calls for each are slow and rate-limited.
 func (s *NodeClasses) work(ctx context.Context) {
 	for {
 		name, done := s.queue.Get()
@@ -162,7 +162,7 @@ func (s *NodeClasses) work(ctx context.Context) {
 				s.queue.AddAfter(name, again)
 			}
 		case apierrors.IsConflict(err):
-			// The mirror is behind; what it has missed may already be all there was to do.
+			// The mirror is behind; perhaps the change it has missed has done everything already.
 			s.queue.AddRateLimited(name)
 		case errors.As(err, &failure) && failure.RetryAfter > 0:
 			s.log.Info("EC2NodeClass has to wait", zap.String("nodeClass", name), zap.Duration("retryAfter", failure.RetryAfter), zap.Error(err))
@@ -223,7 +223,7 @@ func (s *NodeClasses) keep(ctx context.Context, class *awsv1.EC2NodeClass) (time
 	return resolveEvery, nil
 }
 
-// resolve looks a class up in the cloud and writes its status where that says anything new.
+// resolve resolves a class in the cloud and writes its status if that has changed.
 func (s *NodeClasses) resolve(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	status, failure := s.cloud.ResolveNodeClass(ctx, class)
 	before := class.DeepCopy()
@@ -244,8 +244,8 @@ func (s *NodeClasses) resolve(ctx context.Context, class *awsv1.EC2NodeClass) er
 	return failure
 }
 
-// adopt takes a resolved status over. Conditions keep the time of their last transition, and subnets that only changed
-// places, as they do with every launch, keep their order: neither is worth a write.
+// adopt applies a resolved status. Conditions keep the time of their last transition, and subnets whose order alone has
+// changed, as it does with every launch, keep their order: neither is worth a write.
 func adopt(class *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) {
 	before := class.Status
 	class.Status = status
@@ -262,9 +262,9 @@ func adopt(class *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) {
 	}
 }
 
-// admit says in the status that a class could not be looked up. What was found out about it before is better than
-// nothing, so that an outage of the cloud's API does not take a class away that worked; only a class that has never
-// been looked up as it is now gets the error, once.
+// admit writes into the status that a class could not be resolved. An earlier result is better than nothing, so that an
+// outage of the cloud's API does not disable a class that worked: only a class that was never resolved in its present
+// generation gets the error, once.
 func admit(class *awsv1.EC2NodeClass, failure error) {
 	if ready := class.Condition(karpv1.ConditionTypeReady); ready != nil && ready.ObservedGeneration == class.Generation {
 		return
@@ -276,14 +276,15 @@ func admit(class *awsv1.EC2NodeClass, failure error) {
 	})
 }
 
-// release lets a deleted class go once no claim uses it and what was made for it is gone.
+// release removes the finalizer of a deleted class once no claim uses it and what was made for it is gone.
 func (s *NodeClasses) release(ctx context.Context, class *awsv1.EC2NodeClass) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(class, awsv1.TerminationFinalizer) {
 		return 0, nil
 	}
 	users := s.claimsOf(class.Name)
 	if len(users) == 0 {
-		// Another replica may have created a claim the mirror has not seen. Nothing may be removed under it.
+		// Another replica may have created a claim that the mirror has not seen. Nothing that claim needs may be
+		// removed.
 		var claims karpv1.NodeClaimList
 		if err := s.kube.List(ctx, &claims); err != nil {
 			return 0, fmt.Errorf("list the claims that use it: %w", err)
@@ -336,7 +337,7 @@ func (s *NodeClasses) claimsOf(class string) []*karpv1.NodeClaim {
 	return users
 }
 
-// ownClass names the EC2NodeClass of a claim, empty where it has another kind of class.
+// ownClass returns the name of a claim's EC2NodeClass, empty if its class is of another kind.
 func ownClass(claim *karpv1.NodeClaim) string {
 	if ref := claim.Spec.NodeClassRef; ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind {
 		return ref.Name

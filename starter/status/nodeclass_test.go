@@ -140,8 +140,8 @@ func TestNodeClassStaysWhileItIsUsed(t *testing.T) {
 	world.step("there is no class", taken{})
 }
 
-// classWorld is a cluster in memory with one EC2NodeClass: the mirror shows what the API server has, and requests that
-// write are counted. It is the cloud, too.
+// classWorld is an in-memory cluster with one EC2NodeClass, and its cloud: the mirror shows what the API server has,
+// and writes are counted.
 type classWorld struct {
 	t        *testing.T
 	client   kube.Client
@@ -164,10 +164,10 @@ func newClassWorld(t *testing.T) *classWorld {
 	return w
 }
 
-// taken is what a pass has taken: writes, and looks at the cloud.
+// taken is the number of writes and of calls to the cloud in a pass.
 type taken struct{ writes, lookups int }
 
-// step reconciles the class and holds what that takes. Failures are the cloud's.
+// step reconciles the class and checks what that takes. Errors come from the cloud.
 func (w *classWorld) step(reason string, want taken) {
 	w.t.Helper()
 	w.writes, w.lookups = 0, 0
@@ -212,7 +212,7 @@ func (w *classWorld) ReleaseNodeClass(context.Context, *awsv1.EC2NodeClass) erro
 	return w.failure
 }
 
-// resolvedStatus is what the cloud found out, with transitions at a time.
+// resolvedStatus returns the status that the cloud resolves, with transitions at a time.
 func resolvedStatus(at metav1.Time, ready metav1.ConditionStatus) awsv1.EC2NodeClassStatus {
 	return awsv1.EC2NodeClassStatus{
 		Subnets:    []awsv1.Subnet{{ID: "subnet-1", Zone: "a"}, {ID: "subnet-2", Zone: "b"}},

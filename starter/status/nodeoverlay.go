@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// overlaysEvery is how often NodeOverlays are looked at though nothing has changed in the cluster: what the cloud sells
-	// may have.
+	// overlaysEvery is the interval between looks at NodeOverlays without a change in the cluster: the cloud's instance
+	// types may have changed.
 	overlaysEvery = 6 * time.Hour
-	// overlaysAgain is how soon they are where it was not known what is sold for some NodePool.
+	// overlaysAgain is the same when the instance types of some NodePool are not known.
 	overlaysAgain = time.Minute
 )
 
-// NodeOverlayMirror is what the status of NodeOverlays follows from.
+// NodeOverlayMirror is the part of the mirror that NodeOverlays reads.
 type NodeOverlayMirror interface {
 	WaitSynced(ctx context.Context) error
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
@@ -36,17 +36,17 @@ type NodeOverlayMirror interface {
 	NodeOverlays() []*karpv1alpha1.NodeOverlay
 }
 
-// NodeOverlays keeps the status of every NodeOverlay truthful: whether it applies, and why not.
+// NodeOverlays keeps the status of every NodeOverlay up to date: whether it applies, and why not.
 type NodeOverlays struct {
 	kube   kube.Client
 	mirror NodeOverlayMirror
-	// types says what is sold for a class.
+	// types returns the instance types of a class.
 	types func(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error)
 	log   *zap.Logger
 }
 
-// NewNodeOverlays returns what keeps the NodeOverlays of a cluster; Run does the work. client must not read from a
-// cache. types says what is sold for a class.
+// NewNodeOverlays returns the NodeOverlays of a cluster; Run does the work. client must not read from a cache. types
+// returns the instance types of a class.
 func NewNodeOverlays(client kube.Client, mirror NodeOverlayMirror, types func(context.Context, *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error), log *zap.Logger) *NodeOverlays {
 	return &NodeOverlays{kube: client, mirror: mirror, types: types, log: log}
 }
@@ -60,7 +60,7 @@ func (s *NodeOverlays) Run(ctx context.Context) error {
 	}.run(ctx, s.mirror, s.log)
 }
 
-// pass brings every NodeOverlay up to date, and says when to look again.
+// pass brings every NodeOverlay up to date, and returns when to look again.
 func (s *NodeOverlays) pass(ctx context.Context) (time.Duration, error) {
 	overlays := s.mirror.NodeOverlays()
 	if len(overlays) == 0 {
@@ -77,13 +77,14 @@ func (s *NodeOverlays) pass(ctx context.Context) (time.Duration, error) {
 	return again, errors.Join(errs...)
 }
 
-// pools are the NodePools of which it is known what is sold for them. One of which it is not keeps no overlay waiting.
+// pools returns the NodePools whose instance types are known, and when to look again. The others do not hold up the
+// overlays.
 func (s *NodeOverlays) pools(ctx context.Context) (pools []plan.Pool, again time.Duration) {
 	again = overlaysEvery
 	for _, pool := range s.mirror.NodePools() {
 		class := s.mirror.NodeClass(pool.Spec.Template.Spec.NodeClassRef.Name)
 		if class == nil {
-			continue // its coming is an event
+			continue // its creation is an event
 		}
 		types, err := s.types(ctx, class)
 		if err != nil {
@@ -95,8 +96,8 @@ func (s *NodeOverlays) pools(ctx context.Context) (pools []plan.Pool, again time
 	return pools, again
 }
 
-// keep writes the status of an overlay if it has changed. A conflict means that the mirror is behind; its next change brings
-// the overlay here again.
+// keep writes the status of an overlay if it has changed. A conflict means that the mirror is behind; its next change
+// brings the overlay back here.
 func (s *NodeOverlays) keep(ctx context.Context, overlay *karpv1alpha1.NodeOverlay, problem plan.OverlayProblem) error {
 	condition := metav1.Condition{Type: karpv1.ConditionTypeValidationSucceeded, Status: metav1.ConditionTrue}
 	if problem.Reason != "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// overlayWorld is a cluster with overlays, and a cloud that sells one type for the classes it knows.
+// overlayWorld is a cluster with overlays, and a cloud with one instance type for the classes it knows.
 type overlayWorld struct {
 	NodeOverlayMirror
 	t       *testing.T
@@ -72,7 +72,7 @@ func (w *overlayWorld) InstanceTypes(_ context.Context, class *awsv1.EC2NodeClas
 	return []*cloud.InstanceType{{Name: "m5.large", Offerings: []cloud.Offering{{CapacityType: "on-demand", Zone: "a", Price: 1, Available: true}}}}, nil
 }
 
-// step makes a pass, and holds what it writes and what the overlays then say.
+// step makes a pass, and checks how many writes it takes and the conditions of the overlays after it.
 func (w *overlayWorld) step(reason string, writes int, want map[string]string) time.Duration {
 	w.t.Helper()
 	w.writes = 0
@@ -102,7 +102,7 @@ func pricing(name, price string, weight int32) *karpv1alpha1.NodeOverlay {
 	return overlay
 }
 
-// Every overlay says whether it applies; what has not changed is not written.
+// Every overlay's status says whether it applies; what has not changed is not written.
 func TestOverlayStatus(t *testing.T) {
 	t.Parallel()
 	w := newOverlayWorld(t, pricing("a", "0.1", 1), pricing("b", "0.2", 1), pricing("c", "0.2", 2), pricing("d", "dear", 3))
@@ -123,7 +123,7 @@ func TestOverlayStatus(t *testing.T) {
 	w.step("the conflict is resolved", 1, want)
 }
 
-// A NodePool of which it is not known what is sold keeps no overlay waiting.
+// A NodePool whose instance types are not known does not hold up overlays.
 func TestOverlaysOfABrokenPool(t *testing.T) {
 	t.Parallel()
 	w := newOverlayWorld(t, pricing("a", "0.1", 1))

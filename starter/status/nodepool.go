@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// maxCounts is how long what the nodes of a NodePool add up to may be behind while nodes come and go all the time.
+	// maxCounts is how long the resource totals of a NodePool may be behind while its nodes change all the time.
 	maxCounts = 10 * time.Second
 )
 
-// NodePoolMirror is what the status of NodePools follows from.
+// NodePoolMirror is the part of the mirror that NodePools reads.
 type NodePoolMirror interface {
 	WaitSynced(ctx context.Context) error
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
@@ -34,33 +34,32 @@ type NodePoolMirror interface {
 	NodeByProviderID(id string) *corev1.Node
 }
 
-// NodePools keeps the status and the hash of every NodePool truthful: whether it may be used and why not, what its
-// nodes add up to, and what its template is. All of it follows from the mirror, so that a pass over it may be repeated at
-// will; what has not changed is not written. What the nodes add up to is written when two passes have found the same, as
+// NodePools keeps the status and the hash of every NodePool up to date: whether it may be used and why not, the
+// resource totals of its nodes, and the hash of its template. All of it follows from the mirror, so that a pass may be
+// repeated at will; what has not changed is not written. Totals are written when two passes have found the same, as
 // nodes come and go in bursts.
 type NodePools struct {
 	kube   kube.Client
 	mirror NodePoolMirror
 	log    *zap.Logger
 	now    func() time.Time
-	// counts are what was found and not written, by NodePool.
+	// counts are the totals that were found and not written, by NodePool.
 	counts map[string]count
 }
 
-// count is what the nodes of a NodePool added up to when they were last looked at, and since when something else is
-// written in its status.
+// count is the totals at the last look at a NodePool, and since when its status shows others.
 type count struct {
 	resources corev1.ResourceList
 	since     time.Time
 }
 
-// NewNodePools returns what keeps the NodePools of a cluster; Run does the work. client must not read from a cache.
+// NewNodePools returns the NodePools of a cluster; Run does the work. client must not read from a cache.
 func NewNodePools(client kube.Client, mirror NodePoolMirror, log *zap.Logger) *NodePools {
 	return &NodePools{kube: client, mirror: mirror, log: log, now: time.Now}
 }
 
-// Run keeps the NodePools until ctx ends. The first change of a condition after a quiet time shows at once; of a burst,
-// each pool is written once every statusEvery.
+// Run keeps the NodePools until ctx ends. The first change of a condition after a quiet time shows at once; during a
+// burst, each pool is written once every statusEvery.
 func (s *NodePools) Run(ctx context.Context) error {
 	return loop{
 		what: "NodePool status", rest: statusEvery,
@@ -97,7 +96,8 @@ func (s *NodePools) pass(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// keep brings one NodePool up to date. A conflict means that the mirror is behind; its next change brings it here again.
+// keep brings one NodePool up to date. A conflict means that the mirror is behind; its next change brings the pool back
+// here.
 func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
 	err := s.keepHash(ctx, pool, claims)
 	if err == nil {
@@ -109,7 +109,7 @@ func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*k
 	return err
 }
 
-// keepHash brings the hash of the pool's template onto the pool, and onto the claims whose hash cannot be compared.
+// keepHash writes the hash of the pool's template to the pool, and to the claims whose hash cannot be compared.
 func (s *NodePools) keepHash(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
 	hash, err := pool.Hash()
 	if err != nil {
@@ -138,8 +138,8 @@ func (s *NodePools) keepStatus(ctx context.Context, pool *karpv1.NodePool, claim
 	return s.kube.Status().Patch(ctx, pool, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}))
 }
 
-// settled says whether what the nodes of a pool add up to is to be written now, if it is not: nothing was written yet, two
-// passes have found the same, or it has been changing for long.
+// settled says whether a pool's totals may be written now: nothing was written yet, the written totals are correct, two
+// passes have found the same, or they have been changing for maxCounts.
 func (s *NodePools) settled(pool *karpv1.NodePool, resources corev1.ResourceList) bool {
 	last, held := s.counts[pool.Name]
 	switch {
@@ -155,8 +155,8 @@ func (s *NodePools) settled(pool *karpv1.NodePool, resources corev1.ResourceList
 	return false
 }
 
-// poolResources is what the nodes of a pool add up to: what the Node says once it is initialized, and what was bought until then.
-// Claims without an instance have no node yet. The resources everybody looks for are there even when they are zero.
+// poolResources returns the totals of a pool's nodes: the Node's capacity once it is initialized, and what was bought
+// until then. Claims without an instance have no node yet. The usual resources are present even when they are zero.
 func (s *NodePools) poolResources(claims []*karpv1.NodeClaim) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{
@@ -178,7 +178,7 @@ func (s *NodePools) poolResources(claims []*karpv1.NodeClaim) corev1.ResourceLis
 	return sum
 }
 
-// addResources adds what is not zero.
+// addResources adds to sum the quantities of more that are not zero.
 func addResources(sum, more corev1.ResourceList) {
 	for name, quantity := range more {
 		if quantity.IsZero() {
@@ -190,7 +190,8 @@ func addResources(sum, more corev1.ResourceList) {
 	}
 }
 
-// validationSucceeded says whether the pool keeps the rules that the API server could not check.
+// validationSucceeded returns the condition that says whether the pool keeps the rules that the API server could not
+// check.
 func validationSucceeded(pool *karpv1.NodePool) metav1.Condition {
 	condition := metav1.Condition{Type: karpv1.ConditionTypeValidationSucceeded, Status: metav1.ConditionTrue}
 	if errs := pool.Validate(); len(errs) > 0 {
@@ -201,7 +202,7 @@ func validationSucceeded(pool *karpv1.NodePool) metav1.Condition {
 	return condition
 }
 
-// nodeClassReady says whether the class of the pool can be used.
+// nodeClassReady returns the condition that says whether the class of the pool can be used.
 func nodeClassReady(pool *karpv1.NodePool, find func(name string) *awsv1.EC2NodeClass) metav1.Condition {
 	condition := metav1.Condition{Type: karpv1.ConditionTypeNodeClassReady, Status: metav1.ConditionFalse}
 	ref := pool.Spec.Template.Spec.NodeClassRef

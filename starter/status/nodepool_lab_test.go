@@ -22,8 +22,8 @@ import (
 	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
-// TestPoolStatusOnARealAPIServer runs the loop against a kube-apiserver and a real mirror: the default NodePool of the
-// laboratory becomes ready with its class, counts a claim, and stops being ready when its class goes.
+// TestPoolStatusOnARealAPIServer runs the loop against a kube-apiserver and a real mirror: the laboratory's default
+// NodePool becomes ready with its class, counts a claim, and stops being ready when its class is deleted.
 func TestPoolStatusOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -92,7 +92,8 @@ func TestPoolStatusOnARealAPIServer(t *testing.T) {
 	})
 }
 
-// startLabMirror starts a kube-apiserver that runs until the test ends, and returns a client and a mirror of it that is not running yet.
+// startLabMirror starts a kube-apiserver that runs until the test ends, and returns a client and a mirror of it that is
+// not running yet.
 func startLabMirror(ctx context.Context, t *testing.T) (kube.Client, *cluster.Mirror) {
 	t.Helper()
 	_, config := labtest.APIServer(t)

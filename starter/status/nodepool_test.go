@@ -166,8 +166,8 @@ func TestClaimsGetTodaysHash(t *testing.T) {
 	}
 }
 
-// TestCountsAreWrittenOncePerBurst holds that nodes which come one after the other are not counted in as many writes, and
-// that a pool in which that goes on and on is not forgotten.
+// TestCountsAreWrittenOncePerBurst checks that nodes which arrive one after the other do not cost one write each, and
+// that a pool whose nodes keep changing is still written.
 func TestCountsAreWrittenOncePerBurst(t *testing.T) {
 	t.Parallel()
 	world := newPoolWorld(t)
@@ -213,8 +213,8 @@ func TestCountsAreWrittenOncePerBurst(t *testing.T) {
 	count("in the midst of changes", 26+int64(maxCounts/statusEvery)+1)
 }
 
-// TestAStaleMirrorWritesNothing holds that a status that was computed from an old object is refused by the API server
-// and not taken for a failure.
+// TestAStaleMirrorWritesNothing checks that the API server refuses a status computed from an old object, and that this
+// is not treated as a failure.
 func TestAStaleMirrorWritesNothing(t *testing.T) {
 	t.Parallel()
 	world := newPoolWorld(t)
@@ -234,7 +234,7 @@ func TestAStaleMirrorWritesNothing(t *testing.T) {
 	}
 }
 
-// poolWorld is a cluster in memory: the mirror shows what the API server has, and requests that write are counted.
+// poolWorld is an in-memory cluster: the mirror shows what the API server has, and writes are counted.
 type poolWorld struct {
 	t       *testing.T
 	client  kube.Client
@@ -243,7 +243,7 @@ type poolWorld struct {
 	classes map[string]*awsv1.EC2NodeClass
 	claims  []*karpv1.NodeClaim
 	nodes   map[string]*corev1.Node
-	// frozen, when set, is what the mirror shows instead of the pool as it is.
+	// frozen, when set, is the pool that the mirror shows instead of the current one.
 	frozen *karpv1.NodePool
 }
 
@@ -254,7 +254,7 @@ func newPoolWorld(t *testing.T) *poolWorld {
 	return w
 }
 
-// step makes a pass and holds how many writes it takes.
+// step makes a pass and checks how many writes it takes.
 func (w *poolWorld) step(reason string, want int) {
 	w.t.Helper()
 	w.writes = 0

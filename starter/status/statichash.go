@@ -11,8 +11,8 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// staticHash is one of the hashes that tell whether a claim is still what its NodePool or its node class would make: the
-// annotations it is kept in, and the version it is computed by today.
+// staticHash is one of the hashes that tell whether a claim is still what its NodePool or its node class would make:
+// the keys of its annotations, and the current version of the hash.
 type staticHash struct {
 	key, versionKey, version string
 }
@@ -35,8 +35,9 @@ func (h staticHash) put(object kube.Object, hash string) {
 	object.SetAnnotations(annotations)
 }
 
-// renew gives today's hash to the claims that carry one of another version, which cannot be compared: they count as
-// made from their pool or class as it is now, unless they are known to have drifted already.
+// renew writes the current hash to the claims that carry one of another version, which cannot be compared: they count
+// as made from their pool or class as it is now, unless they are known to have drifted. Those keep their hash and get
+// only the new version.
 func (h staticHash) renew(ctx context.Context, client kube.Client, claims []*karpv1.NodeClaim, hash string) error {
 	for _, claim := range claims {
 		if version := claim.Annotations[h.versionKey]; version == "" || version == h.version {
@@ -57,8 +58,8 @@ func (h staticHash) renew(ctx context.Context, client kube.Client, claims []*kar
 	return nil
 }
 
-// patch changes an object in memory and in the API server, unless there is nothing to change or the API server has a
-// newer one. The object becomes what the API server has then.
+// patch changes an object in memory and in the API server, unless there is nothing to change. It fails with a conflict
+// if the API server has a newer version. Afterwards the object is what the API server has.
 func patch[T kube.Object](ctx context.Context, client kube.Client, object T, change func()) error {
 	before := object.DeepCopyObject().(T)
 	change()

@@ -8,35 +8,35 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// blinkFor is for how long Consolidatable stays although it does not hold: one that will be back so soon is not worth two
-// writes each time a pod comes or goes.
+// blinkFor is how soon Consolidatable must be back to be left in place although it does not hold: otherwise each pod
+// that comes or goes would cost two writes.
 const blinkFor = 10 * time.Second
 
-// verdict is what the conditions of a claim have to say.
+// verdict is what the conditions of a claim should say.
 type verdict struct {
-	// drift is the zero Drift where there is none; settled is false while the cloud's part of the answer is not known.
+	// drift is the zero Drift if there is none; settled is false while the cloud's part of the answer is not known.
 	drift   cloud.Drift
 	settled bool
-	// vague says that the drift's message does not name the field, which an earlier one may have done.
+	// vague says that the drift's message does not name the field, which an earlier message may have named.
 	vague bool
-	// consolidatable holds, or will at a time that is not zero.
+	// consolidatable says that the condition holds; if it does not, when is the time from which it will, or zero.
 	consolidatable bool
 	when           time.Time
-	// heldUntil is until when nothing is written for Consolidatable alone.
+	// heldUntil is the time until which nothing is written for Consolidatable alone.
 	heldUntil    time.Time
 	lastPodEvent time.Time
-	// going says that the node is being taken away, so that whether it may be is no news.
+	// going says that the node is being removed, so that whether it may be is no news.
 	going bool
-	// shortfall is what the node lacks of what was bought; empty where it lacks nothing.
+	// shortfall says what the node lacks of what was bought; empty if nothing.
 	shortfall string
 }
 
-// consistent is what the condition ConsistentStateFound is to be: False, where the node lacks something.
+// consistent returns the wish for ConsistentStateFound: False if the node lacks something.
 func (v *verdict) consistent() wish {
 	return wish{condition: karpv1.ConditionTypeConsistentStateFound, holds: v.shortfall != "", reason: reasonInconsistent, message: v.shortfall, denies: true}
 }
 
-// conditions are what the conditions of a claim are to be.
+// conditions returns the wishes for Drifted and Consolidatable.
 func (v *verdict) conditions(claim *karpv1.NodeClaim, now time.Time) (drifted, consolidatable wish) {
 	off := wish{condition: karpv1.ConditionTypeDrifted}
 	switch is := claim.Condition(karpv1.ConditionTypeDrifted); {
@@ -60,7 +60,7 @@ func (v *verdict) conditions(claim *karpv1.NodeClaim, now time.Time) (drifted, c
 	return drifted, consolidatable
 }
 
-// ownDrift says that a reason is one that is known without the cloud.
+// ownDrift says that a reason is known without the cloud.
 func ownDrift(reason string) bool {
 	return reason == plan.DriftNodePool || reason == plan.DriftRequirements
 }

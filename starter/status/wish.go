@@ -6,16 +6,16 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// wish is what a condition is to be: True for a reason, or False, or not there; or as it is, which is the zero wish.
+// wish is the desired state of a condition: set for a reason, or absent. The zero wish leaves the condition as it is.
 type wish struct {
 	condition       string
 	holds           bool
 	reason, message string
-	// denies says that the condition is False where it holds; one that is True is somebody else's.
+	// denies says that the condition is set to False instead of True; one that is True is not Tenon's.
 	denies bool
 }
 
-// status is what the condition is where it holds.
+// status returns the status of the condition when it is set.
 func (w wish) status() metav1.ConditionStatus {
 	if w.denies {
 		return metav1.ConditionFalse
@@ -23,7 +23,7 @@ func (w wish) status() metav1.ConditionStatus {
 	return metav1.ConditionTrue
 }
 
-// news says that a claim does not say so yet.
+// news says whether a claim differs from the wish.
 func (w wish) news(claim *karpv1.NodeClaim) bool {
 	if w.condition == "" {
 		return false
@@ -36,7 +36,7 @@ func (w wish) news(claim *karpv1.NodeClaim) bool {
 	return is.Status != w.status() || is.Reason != w.reason || is.Message != w.message
 }
 
-// put has a claim say so, and returns whether that is news.
+// put applies the wish to a claim, and returns whether that changes it.
 func (w wish) put(claim *karpv1.NodeClaim) bool {
 	switch {
 	case !w.news(claim):
