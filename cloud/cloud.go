@@ -1,20 +1,21 @@
 // Package cloud is the contract between Tenon and a cloud provider.
 //
-// A provider answers questions: what a node class means right now (ResolveNodeClass), what could be launched for it and at
-// which price (InstanceTypes), what a launch would ask for, word by word (PrepareLaunch), what is running (Instances), in
-// what that differs from the class by now (Drift), and when a node counts as lost (RepairPolicies). And it acts: it
-// launches (Launch), tags (Tag), terminates (Terminate), and takes back what it made for a class (ReleaseNodeClass).
+// A provider answers questions: what a node class currently selects (ResolveNodeClass), what can be launched for it and
+// at which price (InstanceTypes), what exactly a launch will request (PrepareLaunch), what is running (Instances), how
+// an instance differs from what its class asks for now (Drift), and when a node counts as lost (RepairPolicies). It
+// also acts: it launches (Launch), tags (Tag) and terminates (Terminate) instances, and removes what it created for a
+// class (ReleaseNodeClass).
 //
 // # Exactly once
 //
 // Launch is the only call whose repetition could cost money, so it is split in two. PrepareLaunch turns names into a
-// LaunchRequest: launch templates, subnets, images, tags and prices, all resolved. The request is recorded by the
-// workflow before anything is launched. Launch then sends exactly that request with a client token made from it by the
-// workflow, so that a lost reply, a timeout or a killed worker can ask again: the same token with the same request
+// LaunchRequest: launch templates, subnets, images, tags and prices, all resolved. The workflow records the request
+// before anything is launched. Launch then sends exactly that request with a client token chosen by the workflow. After
+// a lost reply, a timeout or a killed worker, the workflow sends it again: the same token with the same request
 // launches nothing new and returns the instances of the first call. Where the cloud cannot answer that way (ErrorKind
-// ParameterMismatch, or a token too old to be remembered), the instances are found by the launch group they were
-// tagged with when they were created: Instances with Query.LaunchGroup. A new token is used only after the old one is
-// known to have launched nothing.
+// ParameterMismatch, or a token too old to be remembered), the instances are found by the launch group in their tags,
+// which they have from creation: Instances with Query.LaunchGroup. A new token is used only after the old one is known
+// to have launched nothing.
 //
 // # Ownership
 //
@@ -39,47 +40,48 @@ import (
 )
 
 // Provider is everything Tenon asks of a cloud. All methods are safe for concurrent use and idempotent. Consumers
-// declare the few methods they need themselves; this interface is what cloud/cloudtest holds every provider to.
+// declare the few methods they need themselves; cloud/cloudtest tests every provider against this interface.
 type Provider interface {
-	// ResolveNodeClass finds what the class's selectors mean at this moment (subnets, security groups, images) and
-	// makes its instance profile exist. It returns the complete status, with one condition per part and Ready over
-	// all of them; a selector that matches nothing is a False condition, not an error. It does not modify class.
+	// ResolveNodeClass resolves the class's selectors to what they match now (subnets, security groups, images) and
+	// creates its instance profile if necessary. It returns the complete status, with one condition per part and Ready
+	// over all of them; a selector that matches nothing is a False condition, not an error. It does not modify class.
 	ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error)
 
-	// ReleaseNodeClass removes what the provider has made for a class that is being deleted: launch templates and
-	// the instance profile. Nothing of it being left is success.
+	// ReleaseNodeClass removes what the provider created for a class that is being deleted: launch templates and the
+	// instance profile. It succeeds if nothing is left.
 	ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) error
 
-	// InstanceTypes returns what can be launched for a class, ordered by name, with the capacity and allocatable a
-	// node of that class will have. Offerings that recently had no capacity are there, marked as not available.
-	// The values are shared between callers and must not be modified. Without resolved images or subnets in the
-	// class's status the error is NodeClassNotReady.
+	// InstanceTypes returns what can be launched for a class, ordered by name, with the capacity and allocatable a node
+	// of that class will have. Offerings that recently had no capacity are included, marked as not available. The
+	// values are shared between callers and must not be modified. Without resolved images or subnets in the class's
+	// status the error is NodeClassNotReady.
 	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*InstanceType, error)
 
-	// VolumePrice is what the volumes of one node of a class cost per hour, in the currency of the region's prices. It asks the cloud nothing.
+	// VolumePrice returns what the volumes of one node of a class cost per hour, in the currency of the region's
+	// prices. It does not call the cloud.
 	VolumePrice(class *awsv1.EC2NodeClass) float64
 
-	// Drift finds, for claims launched from a class and the instances they became, in what each differs from what the
-	// class means now, one answer for each question. The reasons are the provider's own, and of several the first one
-	// counts. It goes by the class's status alone and asks the cloud nothing that InstanceTypes has not; a part of the
-	// status that is not resolved says nothing.
+	// Drift compares claims launched from a class, and their instances, with what the class asks for now. It returns
+	// one answer for each question. The reasons are the provider's own; if several apply, the first one is returned.
+	// What the selectors match is taken from the class's status, and Drift makes no calls to the cloud that
+	// InstanceTypes does not make. A part of the status that is not resolved is not compared.
 	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []DriftQuestion) ([]Drift, error)
 
-	// PrepareLaunch resolves a launch into the complete request, creating launch templates as needed. Launching
-	// nothing, it may be repeated at will.
+	// PrepareLaunch resolves a launch into the complete request, creating launch templates as needed. It launches
+	// nothing and may be repeated at will.
 	PrepareLaunch(ctx context.Context, spec LaunchSpec) (LaunchRequest, error)
 
 	// Launch sends the request. A reply with fewer instances than asked for is not an error: the offerings that were
-	// refused are in LaunchResult.Refused, and they count as unavailable for the next three minutes. The error is
-	// InsufficientCapacity only when nothing at all was launched for want of capacity; then LaunchResult.Refused is
-	// filled all the same.
+	// refused are in LaunchResult.Refused, and they count as unavailable for the next three minutes; a full
+	// reservation, until its room is read again. The error is InsufficientCapacity only when nothing was launched at
+	// all for lack of capacity; LaunchResult.Refused then lists the offerings that the reply names.
 	Launch(ctx context.Context, request LaunchRequest) (LaunchResult, error)
 
 	// Instances returns this cluster's instances that match the query, ordered by id.
 	Instances(ctx context.Context, query Query) ([]Instance, error)
 
-	// Terminate ends the instances with these ids. Ids that are unknown or already gone are not an error.
-	// An instance without this cluster's ownership tags is refused with the kind Forbidden.
+	// Terminate terminates the instances with these ids. Ids that are unknown or already gone are not an error. An
+	// instance without this cluster's ownership tags is refused with the kind Forbidden.
 	Terminate(ctx context.Context, ids []string) error
 
 	// Tag adds tags to one instance of this cluster.
@@ -106,9 +108,9 @@ type InstanceType struct {
 	Labels map[string]string
 	// Capacity is what the node will report as capacity.
 	Capacity corev1.ResourceList
-	// Allocatable is Capacity less what kubelet, system and eviction thresholds keep.
+	// Allocatable is Capacity minus what is reserved for the kubelet, the system and eviction thresholds.
 	Allocatable corev1.ResourceList
-	// Offerings are the ways in which it is sold, ordered by zone and capacity type.
+	// Offerings are the ways to buy it, ordered by zone and capacity type. Those of capacity reservations come last.
 	Offerings []Offering
 	// OnRequest are the resources of Capacity that a node has only if its claim asks for them, such as vpc.amazonaws.com/efa.
 	OnRequest []corev1.ResourceName
@@ -126,16 +128,16 @@ type Offering struct {
 	ZoneID string `json:"zoneID,omitempty"`
 	// Price is per hour, in the region's currency: US dollars, and yuan in China.
 	Price float64 `json:"price"`
-	// Overlaid says that the price is that of a NodeOverlay. A provider leaves it false.
+	// Overlaid says that a NodeOverlay sets the price. A provider leaves it false.
 	Overlaid bool `json:"overlaid,omitempty"`
 	// Available is false while the cloud is known to have no capacity for it.
 	Available bool `json:"available"`
-	// ReservationID is the capacity reservation a reserved offering draws on. Of a type and a zone there is one reserved
-	// offering for each reservation; on-demand and spot have none. Its price is nominal: the reservation is paid for
-	// whether it is used or not.
+	// ReservationID is the capacity reservation that a reserved offering uses; on-demand and spot have none. An
+	// instance type has one reserved offering in a zone for each reservation. Its price is nominal: the reservation is
+	// paid for whether it is used or not.
 	ReservationID string `json:"reservationID,omitempty"`
-	// ReservationCapacity is how many more instances the reservation had room for when it was last looked at, whoever
-	// else may use it. An offering is Available although there is room for none: it may come back.
+	// ReservationCapacity is how many more instances the reservation had room for when it was last read; others may use
+	// that room as well. An offering without room is still Available, because room may become free.
 	ReservationCapacity int `json:"reservationCapacity,omitempty"`
 	// ReservationType is default or capacity-block.
 	ReservationType string `json:"reservationType,omitempty"`
@@ -171,14 +173,14 @@ type LaunchSpec struct {
 	CapacityType string
 	// Offerings are the acceptable ones, the preferred first, at most a few hundred.
 	Offerings []OfferingKey
-	// Prices are what offerings count as, in US dollars per hour, where that is not what the cloud charges. With any of them
-	// what is launched is chosen by the order of Offerings, since the cloud would choose by its own prices.
+	// Prices replace the cloud's prices of some offerings, per hour in the region's currency. If there are any, the
+	// cloud is told to choose by the prices in the request, because it would otherwise choose by its own.
 	Prices map[OfferingKey]float64
 	// Labels and Taints are what the node registers with, before registration adds the rest.
 	Labels map[string]string
 	Taints []corev1.Taint
-	// Requests are the names of the resources that the claims ask for. Some devices a machine has only on request, such as
-	// vpc.amazonaws.com/efa.
+	// Requests are the names of the resources that the claims request. Some devices are attached only on request, such
+	// as vpc.amazonaws.com/efa.
 	Requests []corev1.ResourceName
 }
 
@@ -198,7 +200,7 @@ type LaunchRequest struct {
 	CapacityBlock bool `json:"capacityBlock,omitempty"`
 	// Interruptible says that the owner of the reservation to launch into may take it back.
 	Interruptible bool `json:"interruptible,omitempty"`
-	// Prioritized has the cloud choose by the prices of the overrides instead of its own.
+	// Prioritized makes the cloud choose by the prices of the overrides instead of its own.
 	Prioritized bool `json:"prioritized,omitempty"`
 	// Overrides are the pools of capacity to choose from, the preferred first.
 	Overrides []Override `json:"overrides"`
@@ -215,13 +217,13 @@ type Override struct {
 	Subnet         string `json:"subnet"`
 	LaunchTemplate string `json:"launchTemplate"`
 	Image          string `json:"image"`
-	// Price is in US dollars per hour when the request was prepared.
+	// Price is per hour, in the region's currency, when the request was prepared.
 	Price float64 `json:"price"`
 	// Reservation is the capacity reservation the launch template names; empty for on-demand and spot.
 	Reservation string `json:"reservation,omitempty"`
 }
 
-// LaunchResult is what a launch brought.
+// LaunchResult is the outcome of a launch.
 type LaunchResult struct {
 	// Instances are ordered by id, so that everyone who asks pairs them with claims in the same way.
 	Instances []Instance `json:"instances"`
@@ -234,11 +236,11 @@ type Refusal struct {
 	OfferingKey
 	// Code is the cloud's own error code.
 	Code string `json:"code"`
-	// Message is the cloud's own sentence.
+	// Message is the cloud's own error message.
 	Message string `json:"message,omitempty"`
 }
 
-// DriftNodeClass is the reason of a Drift that is known by the class's hash alone, so that its message cannot name a field.
+// DriftNodeClass is the reason of a Drift found only by the class's hash, so that its message cannot name a field.
 const DriftNodeClass = "NodeClassDrift"
 
 // DriftQuestion is a claim and the instance launched for it. While the instance is not known (its ID is empty), only what
@@ -248,7 +250,7 @@ type DriftQuestion struct {
 	Instance Instance
 }
 
-// Drift is in what a node differs from what would be launched now; the zero Drift is that it does not.
+// Drift is how a node differs from what would be launched now. The zero Drift means that it does not differ.
 type Drift struct {
 	// Reason is one word, for the condition Drifted.
 	Reason string
@@ -284,7 +286,7 @@ type Instance struct {
 	State string `json:"state"`
 	// LaunchTime is when the cloud accepted the launch.
 	LaunchTime time.Time `json:"launchTime"`
-	// Subnet and SecurityGroups are what drift is judged by.
+	// Subnet and SecurityGroups are compared to detect drift.
 	Subnet         string   `json:"subnet,omitempty"`
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 	// LaunchGroup and NodePool are read from the ownership tags.
@@ -294,7 +296,7 @@ type Instance struct {
 	Tags map[string]string `json:"tags,omitempty"`
 }
 
-// InstanceID is the cloud's own id within a provider id: i-0123 of aws:///us-east-1a/i-0123.
+// InstanceID returns the cloud's own id from a provider id: i-0123 from aws:///us-east-1a/i-0123.
 func InstanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }

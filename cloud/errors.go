@@ -14,7 +14,7 @@ const (
 	Transient ErrorKind = "Transient"
 	// Throttled means the cloud asked for fewer calls: retry, not before Error.RetryAfter.
 	Throttled ErrorKind = "Throttled"
-	// InsufficientCapacity means none of the offerings asked for can be had now: ask for others.
+	// InsufficientCapacity means none of the requested offerings has capacity now: request others.
 	InsufficientCapacity ErrorKind = "InsufficientCapacity"
 	// NodeClassNotReady means the node class has no resolved subnets, images or profile: the claim cannot be launched.
 	NodeClassNotReady ErrorKind = "NodeClassNotReady"
@@ -36,13 +36,13 @@ type Error struct {
 	Reason string
 	// Operation is the cloud's operation that failed.
 	Operation string
-	// RetryAfter is how long to wait at least; zero leaves it to the caller.
+	// RetryAfter is the minimum wait before a retry; zero leaves it to the caller.
 	RetryAfter time.Duration
-	// Answered says that the cloud has answered the request, and launched nothing: its token is spent, and sent again it may
-	// bring the same answer for ever.
+	// Answered says that the cloud has answered the request and launched nothing. The token is spent: sending it again
+	// may bring the same answer for ever.
 	Answered bool
-	// Unsure says, of an answer, that something may have been launched all the same: it has to be looked for before the launch
-	// is asked for with another token.
+	// Unsure says that an answered request may have launched something all the same. The caller has to look for
+	// instances before it asks for the launch with another token.
 	Unsure bool
 	// Err is the cause.
 	Err error
@@ -56,7 +56,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of a provider's error, Transient where it was never classified, and "" for nil.
+// KindOf returns the kind of a provider's error: Transient if it was never classified, and "" for nil.
 func KindOf(err error) ErrorKind {
 	if err == nil {
 		return ""
@@ -77,13 +77,13 @@ func ReasonOf(err error) string {
 	return ""
 }
 
-// Answered reports whether a provider's error is the cloud's last word on a request and its token.
+// Answered reports whether a provider's error is the cloud's final answer to a request, so that its token is spent.
 func Answered(err error) bool {
 	var classified *Error
 	return errors.As(err, &classified) && classified.Answered
 }
 
-// Unsure reports whether a provider's error leaves it open what an answered request has launched.
+// Unsure reports whether a request may have launched something although the cloud answered it with this error.
 func Unsure(err error) bool {
 	var classified *Error
 	return errors.As(err, &classified) && classified.Unsure

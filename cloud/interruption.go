@@ -6,12 +6,13 @@ import "time"
 type InterruptionKind string
 
 const (
-	// SpotInterruption means that a spot instance is taken back two minutes after the notice.
+	// SpotInterruption means that AWS will take a spot instance away two minutes after the notice.
 	SpotInterruption InterruptionKind = "SpotInterruption"
-	// RebalanceRecommendation means that a spot instance is likelier than others to be taken back. Nothing has happened.
+	// RebalanceRecommendation means that a spot instance is likelier than others to be taken away. Nothing has happened
+	// yet.
 	RebalanceRecommendation InterruptionKind = "RebalanceRecommendation"
-	// ReservationInterruption means that the owner of an interruptible capacity reservation takes it back, and with it the
-	// instance, two minutes after the notice.
+	// ReservationInterruption means that the owner of an interruptible capacity reservation will take it back, and with
+	// it the instance, two minutes after the notice.
 	ReservationInterruption InterruptionKind = "ReservationInterruption"
 	// InstanceStopping means that an instance is being stopped or has stopped.
 	InstanceStopping InterruptionKind = "InstanceStopping"
@@ -19,15 +20,15 @@ const (
 	InstanceTerminating InterruptionKind = "InstanceTerminating"
 	// InstanceTerminated means that an instance is gone for good.
 	InstanceTerminated InterruptionKind = "InstanceTerminated"
-	// ScheduledChange means that the cloud will work on the machine below an instance: maintenance, retirement, a reboot.
+	// ScheduledChange means that the cloud will work on the host of an instance: maintenance, retirement, a reboot.
 	ScheduledChange InterruptionKind = "ScheduledChange"
 	// InstanceImpaired means that an instance fails the cloud's check of its operating system and network.
 	InstanceImpaired InterruptionKind = "InstanceImpaired"
-	// SystemImpaired means that the machine below an instance fails the cloud's check.
+	// SystemImpaired means that the host of an instance fails the cloud's check.
 	SystemImpaired InterruptionKind = "SystemImpaired"
 )
 
-// Interruption is what the cloud has announced about instances, of this cluster or of anybody else.
+// Interruption is what the cloud has announced about instances, in this cluster or not.
 type Interruption struct {
 	Kind InterruptionKind
 	// Instances are instance ids.
@@ -36,12 +37,12 @@ type Interruption struct {
 	At time.Time
 }
 
-// Notice is a message about interruptions that has to be acknowledged, or it comes again.
+// Notice is a message about interruptions. It is delivered again unless it is acknowledged.
 type Notice struct {
 	// Receipt acknowledges the notice.
 	Receipt string
-	// Interruption is what it says. A notice that concerns nobody has no Kind.
+	// Interruption is the content of the message. A message that announces no interruption has no Kind.
 	Interruption
-	// Err says why the message could not be understood; it never will be.
+	// Err says why the message could not be understood. Delivering it again does not help.
 	Err error
 }

@@ -4,8 +4,8 @@ package lab
 
 import "syscall"
 
-// childAttributes puts a child into a process group of its own, so that Ctrl-C reaches the lab alone and it can stop
-// its children in order. Should the lab be killed, its children are ended by the next start or stop on the directory.
+// childAttributes puts a child into its own process group, so that Ctrl-C reaches only the lab, which then stops its
+// children in order. If the lab is killed, the next start or stop on the directory ends its children.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

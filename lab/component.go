@@ -1,6 +1,6 @@
 package lab
 
-// Component names one process of a lab; logs and pid files are named by it.
+// Component is the name of one process of a lab, and of its log and pid files.
 type Component string
 
 // The components of a lab, in the order in which they start.
@@ -15,7 +15,7 @@ const (
 	Worker            Component = "worker"
 )
 
-// ControlPlane returns the components of the Kubernetes cluster alone.
+// ControlPlane returns the components of the Kubernetes cluster.
 func ControlPlane() []Component {
 	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
 }

@@ -27,11 +27,11 @@ var schedulerTemplate string
 //go:embed kwok.yaml
 var kwokTemplate string
 
-// SimulatedNodeLabel is the label, with the value "true", of the Nodes that the simulated cloud created. kwok plays
-// these and no others.
+// SimulatedNodeLabel is the label, with the value "true", of the Nodes that the simulated cloud created. kwok manages
+// only these.
 const SimulatedNodeLabel = "tenon.sh/simulated-node"
 
-// files writes what is derived from the options, the keys and the ports.
+// files writes the files derived from the options, the keys and the ports.
 type files struct {
 	site
 	opts Options
@@ -57,7 +57,7 @@ func (f files) writePolicies() error {
 	return nil
 }
 
-// write writes all of it but the environment, which tells of a lab that runs.
+// write writes all files except the environment, which writeEnv writes once the lab runs.
 func (f files) write() error {
 	tokens, err := readTokens(f.layout)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f files) write() error {
 		"Large":               f.opts.Large,
 	}
 	for file, text := range map[string]string{schedulerConfig: schedulerTemplate, kwokConfig: kwokTemplate} {
-		// The configurations hold templates of their own, so ours has other delimiters.
+		// The configurations contain templates of their own, hence the other delimiters.
 		parsed, err := template.New(file).Delims("<<", ">>").Option("missingkey=error").Parse(text)
 		if err != nil {
 			return fmt.Errorf("reading the template of %s: %w", file, err)
@@ -119,7 +119,7 @@ func (f files) writeKubeconfig(u user, token string) error {
 	return nil
 }
 
-// writeEnv writes Env for a shell.
+// writeEnv writes Env as a file that a shell can source.
 func (f files) writeEnv() error {
 	var b strings.Builder
 	env := f.Env()

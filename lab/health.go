@@ -18,17 +18,17 @@ import (
 // checkTimeout bounds one health check; a check that fails is repeated.
 const checkTimeout = 2 * time.Second
 
-// httpOK checks that url answers 200.
+// httpOK checks that url answers with status 200.
 func httpOK(url string) func(context.Context) error {
 	return httpCheck(http.DefaultTransport, url, func(status int) bool { return status == http.StatusOK })
 }
 
-// httpAnswers checks that url answers anything but a server error.
+// httpAnswers checks that url answers with any status below 500.
 func httpAnswers(url string) func(context.Context) error {
 	return httpCheck(http.DefaultTransport, url, func(status int) bool { return status < 500 })
 }
 
-// httpsOK checks that url answers 200 with a certificate of the lab.
+// httpsOK checks that url answers with status 200 and a certificate of the lab.
 func httpsOK(l layout, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pem, err := os.ReadFile(l.pki(caCert))
@@ -64,7 +64,8 @@ func httpCheck(transport http.RoundTripper, url string, good func(status int) bo
 	}
 }
 
-// defaultServiceAccountExists checks that pods can be created in the default namespace.
+// defaultServiceAccountExists checks for the default service account, without which no pod can be created in the default
+// namespace.
 func (s site) defaultServiceAccountExists(ctx context.Context) error {
 	clients, err := s.clientset()
 	if err != nil {
@@ -93,7 +94,7 @@ func (s site) deleteNodeLeases(ctx context.Context) error {
 	return nil
 }
 
-// temporalServes checks that the default namespace is served.
+// temporalServes checks that Temporal serves its default namespace.
 func (s site) temporalServes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -108,7 +109,7 @@ func (s site) temporalServes(ctx context.Context) error {
 	return nil
 }
 
-// discardLogger keeps the SDK from printing that Temporal is not up yet.
+// discardLogger suppresses the SDK's messages that Temporal is not up yet.
 type discardLogger struct{}
 
 func (discardLogger) Debug(string, ...any) {}

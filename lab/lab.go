@@ -21,9 +21,8 @@ type Lab struct {
 	processes []*process
 }
 
-// Start starts the lab, or resumes the one that the directory holds, and returns when every component is healthy and
-// the resources are applied. On an error nothing is left running. The context bounds starting only; a started lab
-// runs until Stop.
+// Start starts a lab, or resumes the one in the directory, and returns when every component is healthy and the resources
+// are applied. If it fails, nothing is left running. The context limits only the start; a started lab runs until Stop.
 func Start(ctx context.Context, opts Options) (*Lab, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
@@ -69,7 +68,7 @@ func (l *Lab) start(ctx context.Context) error {
 		if slices.Contains(l.opts.Components, spec.name) {
 			l.processes = append(l.processes, &process{spec: spec, layout: l.layout, reserved: l.reserved, spawner: l.spawner, progress: l.progress})
 		} else {
-			reserved.release(spec.ports...) // somebody else may run the component there
+			reserved.release(spec.ports...) // another process may run the component there
 		}
 	}
 	resources := resources{site: l.site, bare: l.opts.Bare}
@@ -79,11 +78,11 @@ func (l *Lab) start(ctx context.Context) error {
 	return files.writeEnv()
 }
 
-// specs are the command lines of all components.
+// specs returns the command lines of all components.
 func (l *Lab) specs() []spec { return components{site: l.site, opts: l.opts}.specs() }
 
-// Stop ends every process, the last started first, and frees the directory. Everything that must survive is kept.
-// Calling it again does nothing.
+// Stop ends every process in the reverse order of the start, and frees the directory. Everything that must survive is
+// kept. Further calls do nothing.
 func (l *Lab) Stop() error {
 	for _, p := range slices.Backward(l.processes) {
 		p.stop()
@@ -91,7 +90,8 @@ func (l *Lab) Stop() error {
 	return l.release()
 }
 
-// Crash kills every process at once and ends supervision, as a power cut would. Start on the same directory resumes.
+// Crash kills every process at once and ends supervision, as a power cut would. Start on the same directory resumes the
+// lab.
 func (l *Lab) Crash() error {
 	for _, p := range l.processes {
 		p.crash()
@@ -102,8 +102,8 @@ func (l *Lab) Crash() error {
 	return l.release()
 }
 
-// ForgetCluster removes what etcd has kept, after Stop or Crash: Start makes another cluster of the same name in the
-// directory, for Temporal and the simulator as they were.
+// ForgetCluster removes etcd's data, after Stop or Crash. The next Start creates a new cluster of the same name in the
+// directory; Temporal and the simulator keep their state.
 func (l *Lab) ForgetCluster() error {
 	if err := os.RemoveAll(l.layout.etcdData()); err != nil {
 		return fmt.Errorf("removing etcd's data: %w", err)
@@ -123,7 +123,7 @@ func (l *Lab) release() error {
 	return l.lock.release()
 }
 
-// Kill sends a signal to a component; supervision starts it again when it dies of it.
+// Kill sends a signal to a component. If the component dies, supervision restarts it.
 func (l *Lab) Kill(c Component, signal syscall.Signal) error {
 	p, err := l.process(c)
 	if err != nil {
@@ -132,7 +132,7 @@ func (l *Lab) Kill(c Component, signal syscall.Signal) error {
 	return p.signal(signal)
 }
 
-// Halt stops a component in order and keeps it stopped until Resume.
+// Halt stops a component gracefully and keeps it stopped until Resume.
 func (l *Lab) Halt(c Component) error {
 	p, err := l.process(c)
 	if err != nil {
@@ -142,7 +142,7 @@ func (l *Lab) Halt(c Component) error {
 	return nil
 }
 
-// Resume starts a halted component and waits until it is healthy. A running one is only waited for.
+// Resume starts a halted component and waits until it is healthy. For a running component it only waits.
 func (l *Lab) Resume(ctx context.Context, c Component) error {
 	p, err := l.process(c)
 	if err != nil {
@@ -152,7 +152,7 @@ func (l *Lab) Resume(ctx context.Context, c Component) error {
 	return p.awaitHealthy(ctx)
 }
 
-// Reconfigure stops a component in order and starts it again with other further arguments than those Options had for it.
+// Reconfigure restarts a component gracefully with args in place of its Options.Args.
 func (l *Lab) Reconfigure(ctx context.Context, c Component, args ...string) error {
 	p, err := l.process(c)
 	if err != nil {
@@ -172,7 +172,7 @@ func (l *Lab) Reconfigure(ctx context.Context, c Component, args ...string) erro
 	return l.Resume(ctx, c)
 }
 
-// PID returns the process id a component has at the moment, 0 while it is down.
+// PID returns a component's current process id, or 0 while it is down.
 func (l *Lab) PID(c Component) (int, error) {
 	p, err := l.process(c)
 	if err != nil {

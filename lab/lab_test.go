@@ -27,8 +27,8 @@ import (
 
 const namespace = metav1.NamespaceDefault
 
-// TestControlPlane walks one control plane through what Tenon's tests rely on. It is one test, because starting a
-// control plane takes longer than everything else in it.
+// TestControlPlane checks everything that Tenon's tests rely on with one control plane, because starting it takes longer
+// than everything else in the test.
 func TestControlPlane(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -74,7 +74,7 @@ func TestControlPlane(t *testing.T) {
 		if _, err := connect(t, l).CoreV1().Nodes().Get(ctx, "simulated", metav1.GetOptions{}); err != nil {
 			t.Fatalf("after a crash: %v", err)
 		}
-		// kwok goes on with the nodes it finds.
+		// kwok continues with the nodes it finds.
 		createPod(ctx, t, connect(t, l), "after-the-crash", "simulated", nil)
 	})
 }
@@ -146,7 +146,8 @@ func readyCondition(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// readyAgain does to a pod what the node lifecycle controller does when a kubelet is late.
+// readyAgain marks a pod not ready, as the node lifecycle controller does when a kubelet is late, and waits until it is
+// ready again.
 func readyAgain(ctx context.Context, t *testing.T, clients kubernetes.Interface) {
 	pod := createPod(ctx, t, clients, "late", "simulated", nil)
 	notReady := []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`)
@@ -301,7 +302,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// TestMissingBinary makes sure that a newcomer is told what to do.
+// TestMissingBinary checks that Start reports a missing binary.
 func TestMissingBinary(t *testing.T) {
 	t.Parallel()
 	_, err := lab.Start(context.Background(), lab.Options{Dir: t.TempDir(), Bin: t.TempDir()})

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// layout knows where everything is in a lab's directory.
+// layout returns the paths of a lab's files.
 type layout struct{ dir string }
 
 func newLayout(dir string) layout { return layout{dir: dir} }
@@ -45,7 +45,7 @@ func (l layout) writePID(name string, pid int) error {
 	return nil
 }
 
-// writeAtomically replaces a file, so that a reader or a crash never sees half of it.
+// writeAtomically replaces a file atomically: neither a reader nor a crash leaves half of it visible.
 func writeAtomically(path string, data []byte) error {
 	partial := path + ".partial"
 	if err := os.WriteFile(partial, data, 0o600); err != nil {

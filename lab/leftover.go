@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// directoryVariable is the environment variable that marks every child with its lab's directory. It tells a leftover
-// from a stranger that got the same process id.
+// directoryVariable is the environment variable that holds the lab's directory in every child. It distinguishes a
+// leftover child from an unrelated process that got the same process id.
 const directoryVariable = "TENON_LAB_DIR"
 
-// killLeftovers ends the processes that a lab on this directory left behind and removes their pid files. The caller
-// holds the directory's lock, so nobody supervises them any more.
+// killLeftovers ends the processes that an earlier lab left behind in this directory, and removes their pid files. The
+// caller holds the directory's lock, so nothing supervises these processes any more.
 func killLeftovers(l layout) error {
 	files, err := filepath.Glob(l.path("pids", "*.pid"))
 	if err != nil {
@@ -64,8 +64,7 @@ func killChild(pid int, dir string) error {
 	return nil
 }
 
-// isChild reports whether the process is alive and carries the directory's mark. A dead process that nobody has
-// collected yet has no environment.
+// isChild reports whether the process is alive and its environment names the directory. A zombie has no environment.
 func isChild(pid int, dir string) bool {
 	mark := directoryVariable + "=" + dir
 	if environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ")); err == nil {

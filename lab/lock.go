@@ -15,8 +15,8 @@ import (
 // ErrRunning is wrapped by the error of Start when another process already runs a lab on the directory.
 var ErrRunning = errors.New("already runs")
 
-// lock keeps two labs off one directory. The file holds the process id of its holder; the kernel frees the lock when
-// the holder dies.
+// lock prevents two labs from using one directory. The file contains the process id of its holder; the kernel frees the
+// lock when the holder dies.
 type lock struct{ file *os.File }
 
 func acquire(path string) (*lock, error) {
@@ -51,7 +51,7 @@ func (l *lock) release() error {
 	return nil
 }
 
-// holderOf returns the process id in a lock file, 0 when there is none.
+// holderOf returns the process id in a lock file, or 0 if there is none.
 func holderOf(path string) int {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -64,8 +64,8 @@ func holderOf(path string) int {
 	return pid
 }
 
-// StopRunning stops the lab that another process runs on dir and waits until its last process is gone. When no lab runs
-// there it only ends what a crash may have left, and returns false.
+// StopRunning stops the lab that another process runs in dir and waits until its last process is gone. If no lab runs
+// there, it only ends what a crash may have left, and returns false.
 func StopRunning(ctx context.Context, dir string) (bool, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -9,43 +9,41 @@ import (
 	"time"
 )
 
-// DefaultCluster is the name of the cluster when Options names none.
+// DefaultCluster is the cluster's name if Options does not set one.
 const DefaultCluster = "tenon-dev"
 
-// Options say what Start starts. Only Dir and Bin are required.
+// Options configure Start. Only Dir and Bin are required.
 type Options struct {
-	// Dir is the lab's directory; it is created when missing.
+	// Dir is the lab's directory; Start creates it if it is missing.
 	Dir string
 	// Bin is the directory that holds kubelab, temporal and tenon.
 	Bin string
-	// Tenon is the program that the simulator and the worker are run from, tenon in Bin when empty.
+	// Tenon is the program that runs the simulator and the worker; tenon in Bin when empty.
 	Tenon string
-	// Supervisor is the name under which the calling process has a pid file among those of the components; none
-	// when empty.
+	// Supervisor is the name of a pid file for the calling process, next to those of the components; none when empty.
 	Supervisor string
-	// Cluster names the cluster. A directory keeps the name it was first started with.
+	// Cluster is the cluster's name. A directory keeps the name it was first started with.
 	Cluster string
-	// Components are the processes to run, all of them when empty. A component is not made to wait for one that is left
-	// out.
+	// Components are the processes to run; all of them when empty. A component does not wait for one that is left out.
 	Components []Component
 	// Bare leaves the cluster without the custom resource definitions and the default NodePool and EC2NodeClass.
 	Bare bool
-	// BootDelay is how long a simulated instance takes to boot; zero leaves it to the simulator.
+	// BootDelay is how long a simulated instance takes to boot; zero means the simulator's default.
 	BootDelay time.Duration
-	// NodeLease is the duration of the leases that kwok renews for its nodes, 40 s when zero. Half of it is how long
-	// a node's death may go unnoticed at least; the node controller acts after 50 s.
+	// NodeLease is the duration of the node leases that kwok renews; when zero it is 40 s, or 2 h with Large. A node's
+	// death may go unnoticed for at least half of it; the node controller acts after 50 s.
 	NodeLease time.Duration
-	// SchedulerQPS is how many requests the kube-scheduler may make in a second, a thousand when zero. It writes down at this
-	// rate for which pods it found no node, and binds pods.
+	// SchedulerQPS limits the kube-scheduler's requests per second; 1000 when zero. Both binding pods and recording that
+	// a pod is unschedulable count towards it.
 	SchedulerQPS int
-	// Large spares the machine what thousands of nodes cost and nobody looks at: leases of nodes are hardly renewed, no node
-	// that falls silent is noticed, and the kube-scheduler scores a tenth of the nodes and spreads pods only where they ask
-	// for it. Where pods end up is different from a cluster without it.
+	// Large avoids work that costs much with thousands of nodes and that nobody looks at: node leases are hardly renewed,
+	// silent nodes go unnoticed, and the kube-scheduler scores a tenth of the nodes and spreads pods only where they ask
+	// for it. Pods may end up on other nodes than without it.
 	Large bool
-	// Args are further command-line arguments of a component, Env further variables as NAME=VALUE.
+	// Args are additional command-line arguments per component, Env additional variables as NAME=VALUE.
 	Args map[Component][]string
 	Env  map[Component][]string
-	// Progress receives one line per event worth telling a person; nil discards them.
+	// Progress receives one line per notable event; nil discards them.
 	Progress io.Writer
 }
 
@@ -81,7 +79,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// program returns the path of the binary that a component is run from.
+// program returns the path of a component's binary.
 func (o *Options) program(c Component) string {
 	switch c {
 	case Temporal:

@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// supervisorDir, when set, makes this test binary run a lab there and nothing else.
+// supervisorDir is an environment variable. When it is set, this test binary only runs a lab in that directory.
 const supervisorDir = "TENON_TEST_SUPERVISOR_DIR"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// supervise runs a lab of one component, says so on standard output, and waits to be killed.
+// supervise runs a lab of one component, prints "ready" to standard output, and waits to be killed.
 func supervise(dir string) int {
 	_, err := lab.Start(context.Background(), lab.Options{
 		Dir:        dir,
@@ -42,8 +42,8 @@ func supervise(dir string) int {
 	select {}
 }
 
-// TestChildrenDieWithTheirSupervisor kills a supervising process so that it cannot stop anything, and looks for its
-// children.
+// TestChildrenDieWithTheirSupervisor kills a supervising process, so that it cannot stop anything, and checks that its
+// children die.
 func TestChildrenDieWithTheirSupervisor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestChildrenDieWithTheirSupervisor(t *testing.T) {
 		t.Fatalf("the supervisor said %q, want ready", line)
 	}
 	if runtime.GOOS != "linux" {
-		// Without a parent-death signal the next start or stop on the directory ends what is left.
+		// Without a parent-death signal, the next start or stop on the directory ends the leftover children.
 		if _, err := lab.StopRunning(context.Background(), dir); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func readPID(t *testing.T, dir string, c lab.Component) int {
 	return pid
 }
 
-// alive reports whether the process runs. One that is dead but not collected by its new parent has no command line.
+// alive reports whether the process runs. A zombie has no command line.
 func alive(pid int) bool {
 	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 		return false

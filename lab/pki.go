@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The files of a lab's keys. All are made once: a cluster's tokens and certificates must outlive its processes.
+// The files of a lab's keys. All are created once: a cluster's tokens and certificates must outlive its processes.
 const (
 	caCert             = "ca.crt"
 	caKey              = "ca.key"
@@ -29,11 +29,11 @@ const (
 	tokensFile         = "tokens.csv"
 )
 
-// pkiLifetime is longer than any laboratory's.
+// pkiLifetime is longer than the lifetime of any lab.
 const pkiLifetime = 10 * 365 * 24 * time.Hour
 
-// writePKI makes the certificate authority, the serving certificate of every control plane process, the key of service
-// account tokens and the users' tokens, unless the directory has them.
+// writePKI creates the certificate authority, the serving certificate of the control plane, the key of service account
+// tokens and the users' tokens, unless the directory has them.
 func writePKI(l layout) error {
 	_, err := os.Stat(l.pki(tokensFile)) // written last
 	if err == nil {

@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// How supervision treats a component that dies: it is started again after a pause that doubles from restartPauseMin to
-// restartPauseMax, and starts over at the least after it has lived for restartForgiven.
+// The pause before a dead component restarts doubles from restartPauseMin to restartPauseMax. It returns to
+// restartPauseMin once the component has lived longer than restartForgiven.
 const (
 	restartPauseMin = 200 * time.Millisecond
 	restartPauseMax = 5 * time.Second
 	restartForgiven = 10 * time.Second
-	// stopGrace is how long a component may take to stop in order before it is killed.
+	// stopGrace is how long a component may take to stop before it is killed.
 	stopGrace = 10 * time.Second
-	// hopelessDeaths is how often a component may die before it was healthy once until starting it is given up.
+	// hopelessDeaths is how many times a component may die without becoming healthy before awaitHealthy gives up.
 	hopelessDeaths = 5
-	// startTimeout bounds how long one component may take to become healthy; a loaded machine takes a tenth of it.
+	// startTimeout limits how long one component may take to become healthy; a loaded machine needs a tenth of it.
 	startTimeout = 3 * time.Minute
 )
 
-// spec describes one component: what to run, what must be healthy before, and how to tell that it is healthy.
+// spec describes one component: what to run, what must be healthy first, and how to check its own health.
 type spec struct {
 	name  Component
 	needs []Component
-	// needsResources makes the component wait for the custom resource definitions and its rights as well.
+	// needsResources makes the component wait for the custom resource definitions and its RBAC roles as well.
 	needsResources bool
 
-	// ports are those the component listens on.
+	// ports are the ports on which the component listens.
 	ports []port
 	path  string
 	args  []string
 	env   []string
-	// prepare runs before every start; nil means nothing to do.
+	// prepare runs before every start; it may be nil.
 	prepare func(ctx context.Context) error
 	healthy func(ctx context.Context) error
 }
@@ -54,13 +54,13 @@ type process struct {
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd     // the running child, nil while it is down
-	cancel  func()        // ends supervision, nil while nothing is supervised
+	cancel  func()        // ends supervision, nil while there is none
 	done    chan struct{} // closed when supervision has ended and the child is gone
 	deaths  int           // since it was last healthy
-	failure error         // why it died last
+	failure error         // why it last died
 }
 
-// start begins supervision; it does nothing when the component is supervised already.
+// start begins supervision. It does nothing if the component is supervised already.
 func (p *process) start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *process) start() {
 	go p.supervise(ctx, p.done)
 }
 
-// stop ends supervision and the child, in order if it does so within stopGrace.
+// stop ends supervision and the child, with SIGTERM first and SIGKILL after stopGrace.
 func (p *process) stop() {
 	p.mu.Lock()
 	cancel, done := p.cancel, p.done
@@ -94,7 +94,7 @@ func (p *process) stop() {
 	p.mu.Unlock()
 }
 
-// crash kills the child at once; it is not started again.
+// crash kills the child at once and ends supervision.
 func (p *process) crash() {
 	p.mu.Lock()
 	cancel := p.cancel
@@ -127,7 +127,7 @@ func (p *process) pid() int {
 	return p.cmd.Process.Pid
 }
 
-// supervise runs the child again and again until ctx ends.
+// supervise runs the child, and restarts it when it dies, until ctx ends.
 func (p *process) supervise(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	pause := restartPauseMin
@@ -154,7 +154,7 @@ func (p *process) supervise(ctx context.Context, done chan struct{}) {
 	}
 }
 
-// run starts the child and waits until it is gone. The error says how it ended.
+// run starts the child and waits until it exits. It always returns an error, which says how the child ended.
 func (p *process) run(ctx context.Context) error {
 	if p.spec.prepare != nil {
 		if err := p.spec.prepare(ctx); err != nil {
@@ -189,8 +189,8 @@ func (p *process) run(ctx context.Context) error {
 	return err
 }
 
-// launch starts the child unless supervision has ended. Both happen under the mutex, so that a child is either never
-// started or seen by the signal that stop sends after ending supervision.
+// launch starts the child unless supervision has ended. It checks and starts under the mutex, so that a child either
+// never starts or receives the signal that stop sends after ending supervision.
 func (p *process) launch(ctx context.Context, cmd *exec.Cmd) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +205,7 @@ func (p *process) launch(ctx context.Context, cmd *exec.Cmd) error {
 }
 
 // awaitHealthy waits until the component is healthy. It fails when the component keeps dying, when startTimeout is over
-// or when ctx ends, with the end of the component's log.
+// or when ctx ends; the error contains the end of the component's log.
 func (p *process) awaitHealthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not healthy within %s", startTimeout))
 	defer cancel()

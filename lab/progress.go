@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// progress writes lines for people. A nil writer discards them.
+// progress writes progress messages, one per line. A nil writer discards them.
 type progress struct {
 	mu sync.Mutex
 	w  io.Writer

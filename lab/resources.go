@@ -22,24 +22,24 @@ import (
 	"github.com/tenon-sh/tenon/deploy"
 )
 
-// fieldOwner is the field manager of what the lab applies.
+// fieldOwner is the field manager of the objects that the lab applies.
 const fieldOwner = client.FieldOwner("tenon-dev")
 
-// The Lease of the worker that leads, in the laboratory.
+// The worker's leader election Lease in the lab.
 const (
 	leaseNamespace = metav1.NamespaceSystem
 	leaseName      = "karpenter-leader-election"
 )
 
-// resources are what the lab applies in its cluster.
+// resources applies the lab's objects to its cluster.
 type resources struct {
 	site
-	// bare leaves the cluster without definitions and defaults.
+	// bare leaves out the custom resource definitions and the default NodePool and EC2NodeClass.
 	bare bool
 }
 
-// apply applies the worker's rights and, unless the lab is bare, the custom resource definitions and, the
-// first time, the default EC2NodeClass and NodePool.
+// apply applies the worker's roles and, unless the lab is bare, the custom resource definitions. The first time it also
+// applies the default EC2NodeClass and NodePool.
 func (r resources) apply(ctx context.Context) error {
 	cfg, err := r.RESTConfig()
 	if err != nil {
@@ -68,8 +68,8 @@ func (r resources) apply(ctx context.Context) error {
 	return r.state.save(r.layout)
 }
 
-// applyWorkerRoles grants the worker's user what the chart grants the worker, so that a right the chart lacks is missed
-// here.
+// applyWorkerRoles grants the worker's user exactly what the chart grants the worker, so that a right missing from the
+// chart shows up in the lab.
 func applyWorkerRoles(ctx context.Context, writer client.Client) error {
 	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: string(userTenon)}
 	roles, err := deploy.WorkerRoles("tenon", subject, leaseNamespace, leaseName)
@@ -139,7 +139,7 @@ func applyManifest(ctx context.Context, writer client.Client, manifest []byte) e
 }
 
 func applyObject(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
-	unstructured.RemoveNestedField(object.Object, "status") // the API server's own
+	unstructured.RemoveNestedField(object.Object, "status") // set by the API server
 	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
@@ -147,7 +147,7 @@ func applyObject(ctx context.Context, writer client.Client, object *unstructured
 	return nil
 }
 
-// awaitEstablished waits until the API server serves at least count custom resource definitions, and all that exist.
+// awaitEstablished waits until at least count custom resource definitions exist and the API server serves all of them.
 func awaitEstablished(ctx context.Context, reader client.Reader, count int) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// workerAccessKey is what the worker signs its calls of AWS with: the simulator holds it to its IAM policies. Everybody
-	// else has all rights.
+	// workerAccessKey is the AWS access key of the worker. The simulator applies the worker's IAM policies to it; all
+	// other callers have all rights.
 	workerAccessKey = "worker"
-	// simulatedAccount and simulatedRegion are those of the simulator.
+	// simulatedAccount and simulatedRegion are the simulator's account and region.
 	simulatedAccount = "123456789012"
 	simulatedRegion  = "us-east-1"
 )
 
-// site is where a lab is: its directory, and the addresses of what listens. A Lab is asked for it as if it were its own.
+// site is a lab's directory and the addresses of its listeners. Lab embeds it.
 type site struct {
 	layout layout
 	state  *state
@@ -64,10 +64,11 @@ func (s site) WorkerMetricsURL() string { return "http://" + s.state.address(por
 // TemporalAddress returns host and port of Temporal's gRPC frontend.
 func (s site) TemporalAddress() string { return s.state.address(portTemporal) }
 
-// TemporalData is the file that holds all Temporal knows. It may be copied, replaced or removed while Temporal is halted.
+// TemporalData returns the path of Temporal's database. The file may be copied, replaced or removed while Temporal is
+// halted.
 func (s site) TemporalData() string { return s.layout.temporalDB() }
 
-// Env returns the environment with which kubectl, temporal, tenon and the AWS tools reach this lab.
+// Env returns the environment that connects kubectl, temporal, tenon and the AWS tools to this lab.
 func (s site) Env() map[string]string {
 	return map[string]string{
 		"KUBECONFIG":            s.Kubeconfig(),
@@ -78,14 +79,14 @@ func (s site) Env() map[string]string {
 		"TENON_EC2SIM_URL":      s.EC2SimURL(),
 		"AWS_ENDPOINT_URL":      s.EC2SimURL(),
 		"AWS_REGION":            simulatedRegion,
-		"AWS_DEFAULT_REGION":    simulatedRegion, // the AWS CLI before version 2 knows this name only
+		"AWS_DEFAULT_REGION":    simulatedRegion, // the AWS CLI before version 2 knows only this name
 		"AWS_ACCESS_KEY_ID":     "test",
 		"AWS_SECRET_ACCESS_KEY": "test",
 	}
 }
 
-// WorkerEnv is Env for a worker: it has the rights in AWS that deploy/iam gives it, and no profile of the person at this
-// machine reaches its SDK.
+// WorkerEnv is Env for a worker: it has only the AWS rights that deploy/iam grants, and its SDK reads no AWS profile of
+// the local user.
 func (s site) WorkerEnv() map[string]string {
 	env := s.Env()
 	env["AWS_ACCESS_KEY_ID"] = workerAccessKey
@@ -94,7 +95,7 @@ func (s site) WorkerEnv() map[string]string {
 	return env
 }
 
-// clientset returns clients with all rights.
+// clientset returns a Kubernetes client with all rights.
 func (s site) clientset() (*kubernetes.Clientset, error) {
 	cfg, err := s.RESTConfig()
 	if err != nil {

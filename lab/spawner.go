@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// spawner starts child processes from one operating system thread that lives as long as the lab does. Linux delivers
-// the parent-death signal when the *thread* that started a child ends, and Go ends threads as it likes.
+// spawner starts child processes from one operating system thread that lives as long as the lab. Linux delivers the
+// parent-death signal when the *thread* that started a child ends, and Go may end a thread at any time.
 type spawner struct{ requests chan func() }
 
 func newSpawner() *spawner {

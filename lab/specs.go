@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// components knows how the components of a lab are run.
+// components builds the specs of a lab's components.
 type components struct {
 	site
 	opts Options
 }
 
-// specs returns the command lines of every component, in the order in which they start.
+// specs returns the specs of all components, in the order in which they start.
 func (c components) specs() []spec {
 	specs := []spec{
 		c.etcd(), c.apiServer(), c.controllerManager(), c.scheduler(), c.kwok(), c.temporal(), c.ec2sim(), c.worker(),
@@ -22,10 +22,10 @@ func (c components) specs() []spec {
 	for i := range specs {
 		s := &specs[i]
 		s.path = c.opts.program(s.name)
-		if slices.Contains(ControlPlane(), s.name) { // programs of a multi-call binary
+		if slices.Contains(ControlPlane(), s.name) { // one multi-call binary holds them all
 			s.args = append([]string{string(s.name)}, s.args...)
 		}
-		if s.name != Worker && s.name != EC2Sim { // the others need not be thrifty, and the machine has more memory than processors
+		if s.name != Worker && s.name != EC2Sim { // trades memory for CPU time, which is scarcer
 			s.env = append(s.env, "GOGC=300")
 		}
 		if c.opts.Large {
@@ -37,16 +37,16 @@ func (c components) specs() []spec {
 	return specs
 }
 
-// spare has a component of the control plane spare the machine (Options.Large).
+// spare adds the arguments of Options.Large to a component of the control plane.
 func (s *spec) spare() {
 	if s.name == ControllerManager {
-		// Of two flags of one name the last one counts.
+		// If a flag occurs twice, the last one counts.
 		s.args = append(s.args, "--node-monitor-grace-period=6h", "--node-monitor-period=10s")
 	}
 }
 
-// inheritedEnv is this process's environment without what could lead a component to another cluster, another Temporal
-// server or the real AWS.
+// inheritedEnv returns this process's environment without variables that could lead a component to another cluster,
+// another Temporal server or the real AWS.
 func inheritedEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		for _, prefix := range []string{"AWS_", "KUBE", "TEMPORAL_"} {
@@ -125,7 +125,7 @@ func (c components) controllerManager() spec {
 		args: []string{
 			"--kubeconfig=" + kubeconfig,
 			"--authentication-kubeconfig=" + kubeconfig,
-			"--authentication-skip-lookup=true", // there is no front proxy to learn of
+			"--authentication-skip-lookup=true", // there is no front proxy
 			"--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", c.state.Ports[portControllerManager]),
@@ -137,7 +137,7 @@ func (c components) controllerManager() spec {
 			"--root-ca-file=" + pki(caCert),
 			"--cluster-signing-cert-file=" + pki(caCert),
 			"--cluster-signing-key-file=" + pki(caKey),
-			"--flex-volume-plugin-dir=" + c.layout.path("flexvolume"), // otherwise it makes one under /usr/libexec
+			"--flex-volume-plugin-dir=" + c.layout.path("flexvolume"), // by default it creates one under /usr/libexec
 			"--kube-api-qps=1000",
 			"--kube-api-burst=2000",
 			"--concurrent-replicaset-syncs=20",
@@ -146,7 +146,7 @@ func (c components) controllerManager() spec {
 			"--concurrent-gc-syncs=50",
 			"--node-monitor-period=2s",
 			"--node-monitor-grace-period=50s",
-			// Those that only work with a cloud or hand out addresses.
+			// Excludes controllers that need a cloud or assign addresses.
 			"--controllers=*,-node-ipam-controller,-service-lb-controller,-node-route-controller,-cloud-node-lifecycle-controller",
 			"--profiling=false",
 		},
@@ -163,7 +163,7 @@ func (c components) scheduler() spec {
 		args: []string{
 			"--config=" + c.layout.config(schedulerConfig),
 			"--authentication-kubeconfig=" + kubeconfig,
-			"--authentication-skip-lookup=true", // there is no front proxy to learn of
+			"--authentication-skip-lookup=true", // there is no front proxy
 			"--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", c.state.Ports[portScheduler]),
@@ -184,13 +184,13 @@ func (c components) kwok() spec {
 			"--kubeconfig=" + c.layout.kubeconfig(userKwok),
 			"--v=WARN",
 		},
-		// A new kwok waits until the leases of the one before it have run out, and plays no kubelet meanwhile.
+		// A new kwok waits for its predecessor's leases to expire before it manages the nodes.
 		prepare: c.deleteNodeLeases,
 		healthy: httpOK("http://" + c.state.address(portKwok) + "/healthz"),
 	}
 }
 
-// searchAttributes are the workflow attributes that Tenon's workflows set, all of type Keyword. SQL visibility has room
+// searchAttributes returns the search attributes that Tenon's workflows set, all of type Keyword. SQL visibility has room
 // for ten.
 func searchAttributes() []string {
 	return []string{"TenonCluster", "NodePool", "NodeClaim", "Node", "Instance", "Zone", "Phase", "Reason"}
@@ -212,15 +212,15 @@ func (c components) temporal() spec {
 		args = append(args, "--search-attribute="+name+"=Keyword")
 	}
 	for _, setting := range []string{
-		// One partition: with a few workers, more only add hops.
+		// One partition: with few workers, more partitions only add hops.
 		"matching.numTaskqueueReadPartitions=1",
 		"matching.numTaskqueueWritePartitions=1",
-		// With the default poll rates a signal waits some 40 ms for its workflow task, with these 10.
+		// With the default poll rates a signal waits about 40 ms for its workflow task, with these about 10 ms.
 		"history.transferProcessorMaxPollRPS=1000",
 		"history.timerProcessorMaxPollRPS=1000",
 		"history.visibilityProcessorMaxPollRPS=100",
 		`history.timerProcessorMaxTimeShift="100ms"`,
-		"frontend.enableServerVersionCheck=false", // a laboratory calls nobody
+		"frontend.enableServerVersionCheck=false", // a lab makes no outside calls
 	} {
 		args = append(args, "--dynamic-config-value="+setting)
 	}
@@ -259,7 +259,7 @@ func (c components) worker() spec {
 	for name, value := range c.WorkerEnv() {
 		env = append(env, name+"="+value)
 	}
-	// Of two settings of one variable the last counts: the worker has rights of its own in Kubernetes.
+	// If a variable is set twice, the last value counts. The worker has its own user in Kubernetes.
 	env = append(env,
 		"KUBECONFIG="+c.layout.kubeconfig(userTenon),
 		"TENON_HEALTH_PROBE_ADDRESS="+health,
@@ -280,7 +280,7 @@ func (c components) worker() spec {
 	}
 }
 
-// allOf succeeds when every check does.
+// allOf combines checks: it succeeds when all of them do.
 func allOf(checks ...func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, check := range checks {

@@ -7,14 +7,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// startup starts the processes of a lab, each as soon as what it needs is there.
+// startup starts the processes of a lab, each as soon as its dependencies are ready.
 type startup struct {
 	processes []*process
-	// apply applies the resources.
-	apply    func(context.Context) error
-	progress *progress
-	healthy  map[Component]chan struct{} // closed when the component is healthy; none for one that is left out
-	applied  chan struct{}               // closed when the resources are applied
+	apply     func(context.Context) error
+	progress  *progress
+	healthy   map[Component]chan struct{} // closed when healthy; no entry for a component that is left out
+	applied   chan struct{}               // closed when the resources are applied
 }
 
 func newStartup(processes []*process, apply func(context.Context) error, progress *progress) *startup {
@@ -25,8 +24,8 @@ func newStartup(processes []*process, apply func(context.Context) error, progres
 	return s
 }
 
-// run starts every process as soon as those it needs are healthy, and applies the resources as soon as the
-// API server answers. It returns when all are healthy.
+// run starts every process as soon as those it needs are healthy, and applies the resources as soon as the API server is
+// healthy. It returns when all processes are healthy.
 func (s *startup) run(ctx context.Context) error {
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -52,7 +51,7 @@ func (s *startup) run(ctx context.Context) error {
 	return nil
 }
 
-// start starts a process when it may, and returns when it is healthy.
+// start starts a process once its dependencies are ready, and returns when it is healthy.
 func (s *startup) start(ctx context.Context, p *process) error {
 	for _, need := range p.spec.needs {
 		if err := await(ctx, s.healthy[need]); err != nil {
@@ -74,7 +73,7 @@ func (s *startup) start(ctx context.Context, p *process) error {
 	return nil
 }
 
-// await waits until done is closed. A nil channel belongs to a component that is left out and is not waited for.
+// await waits until done is closed. It returns at once if done is nil, which stands for a component that is left out.
 func await(ctx context.Context, done <-chan struct{}) error {
 	if done == nil {
 		return nil

@@ -35,17 +35,17 @@ func allPorts() []port {
 	}
 }
 
-// state is what a directory remembers about its lab from one start to the next.
+// state is the part of a lab that its directory stores between starts.
 type state struct {
 	Cluster string       `json:"cluster"`
 	Ports   map[port]int `json:"ports"`
-	// DefaultsApplied says that the default NodePool and EC2NodeClass were created once. They belong to the user from
-	// then on: a later start neither restores nor changes them.
+	// DefaultsApplied is true once the default NodePool and EC2NodeClass have been created. From then on they belong to
+	// the user: a later start neither restores nor changes them.
 	DefaultsApplied bool `json:"defaultsApplied"`
 }
 
-// openState reads the directory's state, or makes it, and replaces the ports that are not free any more. All its ports
-// are reserved. It fails when the directory belongs to a cluster of another name.
+// openState reads the directory's state, or creates it, and replaces ports that are no longer free. It reserves all
+// ports. It fails if the directory belongs to a cluster of another name.
 func openState(l layout, cluster string) (*state, reservedPorts, error) {
 	s := &state{}
 	data, err := os.ReadFile(l.stateFile())
@@ -92,11 +92,11 @@ func (s *state) address(p port) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Ports[p]))
 }
 
-// reservedPorts are listeners on the ports that a lab chose. They keep the ports from every other process until their
+// reservedPorts are listeners on the ports that a lab chose. They prevent other processes from using the ports until the
 // components listen themselves.
 type reservedPorts map[port]net.Listener
 
-// release frees ports; those that are free already do not matter.
+// release frees ports. It ignores ports that are free already.
 func (r reservedPorts) release(ports ...port) {
 	for _, p := range ports {
 		if listener := r[p]; listener != nil {
@@ -105,7 +105,7 @@ func (r reservedPorts) release(ports ...port) {
 	}
 }
 
-// choosePorts keeps the ports that are free, finds new ones for the others, and reserves them all.
+// choosePorts keeps the ports that are still free, finds new ones for the others, and reserves them all.
 func (s *state) choosePorts() (reservedPorts, error) {
 	const attempts = 1000
 	ports, reserved := make(map[port]int, len(allPorts())), reservedPorts{}
@@ -129,8 +129,8 @@ func (s *state) choosePorts() (reservedPorts, error) {
 	return reserved, nil
 }
 
-// randomPort picks from below the range that kernels take the ports of outgoing connections from, so that a component
-// finds its port free again when it is restarted.
+// randomPort returns a random port below the range that kernels use for outgoing connections, so that a restarted
+// component finds its port free again.
 func randomPort() int {
 	const lowest, highest = 20000, 32000
 	return lowest + rand.IntN(highest-lowest)

@@ -17,8 +17,8 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// TestTemporalResumes starts a workflow on the lab's Temporal server, kills the server, and finds the workflow and the
-// search attributes again.
+// TestTemporalResumes starts a workflow on the lab's Temporal server, kills the server, and checks that the workflow and
+// the search attributes are still there.
 func TestTemporalResumes(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

@@ -12,8 +12,8 @@ const (
 	userTenon             user = "tenon"
 )
 
-// groupOf returns the group a user belongs to. The control plane's own users get their rights by name, and the worker
-// has those that the chart grants it.
+// groupOf returns the group a user belongs to, or "". The control plane's users get their rights by name, and the worker
+// has the rights that the chart grants it.
 func groupOf(u user) string {
 	switch u {
 	case userControllerManager, userScheduler, userTenon:
@@ -27,5 +27,5 @@ func users() []user {
 	return []user{userAdmin, userControllerManager, userScheduler, userKwok, userEC2Sim, userTenon}
 }
 
-// AdminUser is who the API server takes the user of Kubeconfig for.
+// AdminUser is the user name with which Kubeconfig authenticates at the API server.
 const AdminUser = string(userAdmin)

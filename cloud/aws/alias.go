@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// publicParameterTTL is how long AWS's own image parameters are believed.
+	// publicParameterTTL is how long AWS's own image parameters are cached.
 	publicParameterTTL = 24 * time.Hour
-	// userParameterTTL is how long a parameter somebody wrote is believed, and how long one is believed to be missing.
+	// userParameterTTL is how long a user's own parameter is cached, and how long any parameter counts as missing.
 	userParameterTTL = 5 * time.Minute
 )
 
@@ -93,7 +93,7 @@ func al2023Variants(version, kubernetes string) []variant {
 	return out
 }
 
-// unsupportedAlias says why an alias has no images for a Kubernetes version, "" when it has.
+// unsupportedAlias returns why an alias has no images for a Kubernetes version, "" if it has some.
 func unsupportedAlias(alias awsv1.Alias, kubernetes string) string {
 	switch {
 	case alias.Family == awsv1.AMIFamilyAL2 && minor(kubernetes) >= 33:
@@ -163,7 +163,7 @@ func (f *imageFinder) ofAlias(ctx context.Context, text string) ([]image, error)
 	return out, nil
 }
 
-// forgetParameters makes the parameters of a deprecated image be read again, since a newer image is to be expected.
+// forgetParameters drops the cached parameters of a deprecated image, because a newer image is to be expected.
 func (f *imageFinder) forgetParameters(variants []variant) {
 	for _, v := range variants {
 		f.parameters.remove(v.parameter)

@@ -1,50 +1,51 @@
-// Package aws is the cloud provider for EC2, on nothing but the AWS SDK in its standard configuration: whatever the
-// SDK's environment variables, shared files and roles say holds, AWS_ENDPOINT_URL included.
+// Package aws is the cloud provider for EC2. It uses only the AWS SDK in its standard configuration: the SDK's
+// environment variables, shared files and roles apply, AWS_ENDPOINT_URL included.
 //
-// # What is remembered
+// # Caches
 //
-// The provider keeps no state that matters: EC2 has the instances and the launch templates, IAM the instance profiles,
-// and a worker that starts anew finds them by their tags. What it keeps in memory is there to be fast and to spare the
-// account's request buckets, is bounded, and may be lost at any time:
+// The provider keeps no state that matters: EC2 has the instances and the launch templates, IAM has the instance
+// profiles, and a restarted worker finds them there by their tags, names and paths. What it keeps in memory saves time
+// and requests against the account's limits, is bounded, and may be lost at any time:
 //
-//   - instance types, the zones they are offered in, and prices: loaded when first asked for, refreshed every 12 hours
-//     in the background; a refresh that fails keeps the old values (refresh.go);
-//   - what a node class makes of the instance types: capacity and allocatable per type, shared by everyone who asks
+//   - instance types, the zones they are offered in, and prices: loaded on first use, refreshed every 12 hours in the
+//     background; a failed refresh keeps the old values (refresh.go);
+//   - the instance types as nodes of a node class: capacity and allocatable per type, shared by all callers
 //     (catalogue.go, instancetypes.go);
 //   - offerings that had no capacity, for three minutes (unavailable.go);
-//   - how much room capacity reservations have, for a minute, less what was launched into them (reservations.go);
-//   - launch templates, which are named by a hash of their content and the half hour, so that making one twice is making it once
+//   - how much room capacity reservations have, for a minute, minus what was launched into them (reservations.go);
+//   - launch templates, whose names are a hash of their content and the half hour, so that creating one twice has no effect
 //     (template.go);
-//   - answers of dry runs, of SSM and IAM, for minutes.
+//   - results of dry runs and of IAM calls, for minutes, and SSM parameters, for minutes or a day.
 //
 // # Parts
 //
-// Provider answers what cloud.Provider asks, with parts that have a subject each, and the clients and caches for it: the
-// catalogue knows what can be bought and what it costs, readiness finds what node classes select, the validator tries
-// launches of them, and there are types for launch templates, for instance profiles, for reading instances and for ending
-// them.
+// Provider implements cloud.Provider with parts that have one subject each, and holds their clients and caches: the
+// catalogue knows what can be bought and what it costs, readiness resolves what node classes select, the validator
+// tests launches of them, and other types handle launch templates, instance profiles, and reading and terminating
+// instances.
 //
 // # Launching
 //
-// PrepareLaunch resolves everything and launches nothing. Launch is one CreateFleet of type instant, sent exactly as
-// it was prepared with the caller's client token; the SDK's own retries repeat the token as well. What came is read
-// from the reply alone, because EC2 needs a while until its other calls know of a new instance.
+// PrepareLaunch resolves everything and launches nothing. Launch is one CreateFleet of type instant, sent exactly as it
+// was prepared, with the caller's client token and without the SDK's retries. The new instances are read from the reply
+// alone, because EC2's other calls know of a new instance only after a while.
 //
 // # Interruptions
 //
-// What AWS announces about instances comes through an SQS queue that EventBridge fills, and from EC2's status checks
-// (interruption.go, interruptionstatus.go). Messages are read by a pure function (interruptionmessage.go).
+// AWS announces interruptions in an SQS queue that EventBridge fills, and in EC2's status checks (interruption.go,
+// interruptionstatus.go). A pure function parses the messages (interruptionmessage.go).
 //
 // # Rate limits
 //
-// Every attempt of every EC2 call takes a token from a bucket like EC2's own, and the buckets become slower when EC2
-// says that it is throttling (ratelimit.go). IAM, SSM, EKS, SQS and Pricing have no buckets that Tenon could empty.
+// Every attempt of every EC2 call takes a token from a bucket like EC2's own. A bucket slows down when EC2 throttles a
+// call (ratelimit.go). Calls to IAM, SSM, EKS, SQS and Pricing are not limited, because Tenon could not exhaust their
+// limits.
 //
 // Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, branchtable, disks, machine,
 // capacity, compatibility, networkinterfaces, unavailable, pricetable, prices, subnets, securitygroups, reservations,
-// instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate,
-// profile, readiness, validate, aws, launch, prepare, nodeclass, drift, interruptionmessage, interruption,
-// interruptionstatus, repair, volumeprice.
+// instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
+// readiness, validate, aws, launch, prepare, nodeclass, drift, interruptionmessage, interruption, interruptionstatus,
+// repair, volumeprice.
 package aws
 
 import (
@@ -68,8 +69,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// attemptTimeout bounds the wait for the reply to one attempt of one call, so that one that never comes is noticed. The
-// largest instant fleets take some ten seconds.
+// attemptTimeout limits the wait for the reply to one attempt of a call, so that a lost reply is noticed. The largest
+// instant fleets take about ten seconds.
 const attemptTimeout = time.Minute
 
 // DefaultVMMemoryOverhead is the share of an instance's memory that its hypervisor is expected to take.
@@ -77,33 +78,35 @@ const DefaultVMMemoryOverhead = 0.075
 
 // Options configure a Provider.
 type Options struct {
-	// Cluster is the name of the EKS cluster: whose instances these are. Required.
+	// Cluster is the name of the EKS cluster that owns the instances. Required.
 	Cluster string
-	// Region overrides the region of the SDK's configuration, which is the machine's own where nothing else says it.
+	// Region overrides the region of the SDK's configuration. If neither is set, the region is that of the EC2 instance
+	// on which the process runs.
 	Region string
 	// ClusterEndpoint, ClusterCA (base64 of PEM), ServiceCIDR and KubernetesVersion (such as 1.34) override what EKS
-	// says of the cluster. When all are set EKS is not asked.
+	// reports about the cluster. If all are set, EKS is not called.
 	ClusterEndpoint, ClusterCA, ServiceCIDR, KubernetesVersion string
-	// ServerVersion asks the API server for its minor version, such as 1.34, where KubernetesVersion is empty. Nil leaves it
-	// to EKS.
+	// ServerVersion asks the API server for its minor version, such as 1.34, if KubernetesVersion is empty. If it is
+	// nil, EKS is asked instead.
 	ServerVersion func(context.Context) (string, error)
-	// VMMemoryOverhead is the share of memory that is not the node's; nil means DefaultVMMemoryOverhead.
+	// VMMemoryOverhead is the share of an instance's memory that its node cannot use; nil means
+	// DefaultVMMemoryOverhead.
 	VMMemoryOverhead *float64
-	// ReservedENIs are the network interfaces of each instance whose addresses pods do not get.
+	// ReservedENIs is the number of network interfaces of each instance whose addresses are not for pods.
 	ReservedENIs int
 	// DisableDryRun makes ResolveNodeClass trust the permissions instead of testing them with dry runs.
 	DisableDryRun bool
-	// IsolatedVPC says that only AWS services with a VPC endpoint are reached: neither IAM nor Pricing is called.
+	// IsolatedVPC says that only AWS services with a VPC endpoint can be reached: neither IAM nor Pricing is called.
 	IsolatedVPC bool
 	// Load are further options of the SDK's configuration, such as credentials or an endpoint.
 	Load []func(*config.LoadOptions) error
-	// Log receives what is worth knowing; nil logs nothing.
+	// Log is the logger; nil logs nothing.
 	Log *zap.Logger
 	// Now is the clock of all caches; nil means time.Now.
 	Now func() time.Time
 }
 
-// Provider implements cloud.Provider on EC2. Close ends its background refreshes.
+// Provider implements cloud.Provider on EC2. Close stops its background refreshes.
 type Provider struct {
 	options Options
 	region  string
@@ -126,10 +129,11 @@ type Provider struct {
 
 var _ cloud.Provider = (*Provider)(nil)
 
-// New returns the provider of one cluster in one region. It reads the SDK's configuration and calls nothing yet.
+// New returns the provider of one cluster in one region. It reads the SDK's configuration, which may ask the instance
+// for its region, and calls no AWS service yet.
 func New(ctx context.Context, options Options) (*Provider, error) {
 	load := []func(*config.LoadOptions) error{
-		// On a machine of EC2, a region that is configured nowhere is the machine's own.
+		// On an EC2 instance without a configured region, the region is the instance's own.
 		config.WithEC2IMDSRegion(),
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
 			transport.ResponseHeaderTimeout = attemptTimeout
@@ -146,8 +150,8 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	return NewFromConfig(cfg, options)
 }
 
-// NewFromConfig returns a provider that uses exactly this configuration of the SDK, whatever the environment says.
-// Options.Region and Options.Load have no part in it.
+// NewFromConfig returns a provider that uses exactly this configuration of the SDK, whatever the environment says. It
+// ignores Options.Region and Options.Load.
 func NewFromConfig(cfg aws.Config, options Options) (*Provider, error) {
 	if options.Cluster == "" {
 		return nil, errors.New("aws: the cluster's name is missing")
@@ -207,7 +211,7 @@ func build(cfg aws.Config, options Options) *Provider {
 	return p
 }
 
-// newCatalogue makes the catalogue of a region. Nothing is loaded yet.
+// newCatalogue returns the catalogue of a region. It loads nothing yet.
 func newCatalogue(p *Provider, cfg aws.Config) *catalogue {
 	options := p.options
 	c := &catalogue{
@@ -228,7 +232,8 @@ func newCatalogue(p *Provider, cfg aws.Config) *catalogue {
 	c.spot = refresh(p, "spot prices", refreshCatalogue, func(ctx context.Context) (map[spotPool]float64, error) {
 		return loadSpotPrices(ctx, p.ec2, p.now())
 	})
-	// Without prices there is still the table of on-demand ones; without instance types or the cluster there is nothing.
+	// Without price lists, the built-in table of on-demand prices still works. Nothing works without the instance types
+	// or the cluster.
 	c.onDemand.optional, c.spot.optional = true, true
 	c.onDemand.patience = pricePatience
 	return c
@@ -238,5 +243,5 @@ func refresh[T any](p *Provider, name string, ttl time.Duration, load func(conte
 	return &refreshed[T]{name: name, ttl: ttl, load: load, now: p.now, log: p.log, bg: p.bg}
 }
 
-// Close ends the background refreshes and waits for them.
+// Close stops the background refreshes and waits until they have returned.
 func (p *Provider) Close() { p.bg.close() }

@@ -9,15 +9,15 @@ import (
 const (
 	// batchIdle is how long a batch waits for the next caller.
 	batchIdle = 100 * time.Millisecond
-	// batchMax is how long a batch waits in all.
+	// batchMax is how long a batch waits in total.
 	batchMax = time.Second
 	// batchSize is how many ids a batch holds.
 	batchSize = 500
-	// batchTimeout bounds the calls of one batch, retries and waits for tokens included.
+	// batchTimeout limits the calls of one batch, including retries and waits for tokens.
 	batchTimeout = 2 * time.Minute
 )
 
-// batcher joins what concurrent callers ask about ids into few calls.
+// batcher combines the requests that concurrent callers make about ids into few calls.
 type batcher[R any] struct {
 	bg *background
 	// run answers for all ids of a batch. Ids without an answer are left out of the map.
@@ -40,7 +40,7 @@ func newBatcher[R any](bg *background, run func(context.Context, []string) (map[
 	return &batcher[R]{bg: bg, run: run}
 }
 
-// do asks about ids and returns the answers to them, together with those to others' ids.
+// do returns the answers for ids, together with those for other callers' ids in the same batch.
 func (b *batcher[R]) do(ctx context.Context, ids []string) (map[string]R, error) {
 	joined := b.join(ids)
 	select {
@@ -74,7 +74,7 @@ func (b *batcher[R]) join(ids []string) *batch[R] {
 	return current
 }
 
-// fire closes a batch whose callers have stopped coming.
+// fire closes and executes a batch whose timer has expired.
 func (b *batcher[R]) fire(current *batch[R]) {
 	b.mu.Lock()
 	if b.open != current {

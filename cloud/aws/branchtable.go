@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// branchTable is what the VPC resource controller announces as vpc.amazonaws.com/pod-eni. EC2's descriptions of instance
-// types do not have it.
+// branchTable is what the VPC resource controller advertises as vpc.amazonaws.com/pod-eni. EC2's descriptions of
+// instance types do not contain it.
 //
 //go:embed branches.txt
 var branchTable string

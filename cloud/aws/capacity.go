@@ -14,7 +14,7 @@ import (
 
 const mib = 1 << 20
 
-// shape is what a node class has to say about the size of its nodes.
+// shape holds what determines the size of a node class's nodes.
 type shape struct {
 	maxPods        *int32
 	podsPerCore    *int32
@@ -32,13 +32,13 @@ type shape struct {
 	vmOverhead float64
 	// reservedENIs are network interfaces pods get no addresses from.
 	reservedENIs int64
-	// ownInterfaces says that the class lists the interfaces of its nodes, and efas how many of them are EFA. Where it lists none,
-	// a node has as many EFA interfaces as its type takes, if its claim asks for any.
+	// ownInterfaces says that the class lists its nodes' network interfaces, and efas is how many of those are EFA. If
+	// it lists none, a node whose claim requests EFA has as many EFA interfaces as its type supports.
 	ownInterfaces bool
 	efas          int64
 }
 
-// shapeOf reads a class.
+// shapeOf returns the shape of a class's nodes.
 func shapeOf(class *awsv1.EC2NodeClass, vmOverhead float64, reservedENIs int64) shape {
 	s := shape{
 		family:       class.AMIFamily(),
@@ -65,10 +65,10 @@ func shapeOf(class *awsv1.EC2NodeClass, vmOverhead float64, reservedENIs int64) 
 	return s
 }
 
-// eniLimited tells the families whose kubelet expects as many pods as the VPC CNI has addresses for.
+// eniLimited reports whether the kubelet of the family allows as many pods as the VPC CNI has addresses for.
 func (s *shape) eniLimited() bool { return !strings.HasPrefix(s.family, "Windows") }
 
-// pods is the most pods a node runs.
+// pods returns the maximum number of pods on a node.
 func (s *shape) pods(m *machine) int64 {
 	pods := int64(110)
 	switch {
@@ -83,8 +83,8 @@ func (s *shape) pods(m *machine) int64 {
 	return pods
 }
 
-// memory is what the node's kernel will find, in bytes: Graviton keeps 64 MiB for itself, and the hypervisor a share
-// that EC2 does not publish and that vmOverhead estimates.
+// memory returns the memory that the node's kernel will find, in bytes. Graviton reserves 64 MiB, and the hypervisor
+// takes a share that EC2 does not publish and that vmOverhead estimates.
 func (s *shape) memory(m *machine) int64 {
 	total := m.memoryMiB
 	if m.arm64 {
@@ -94,7 +94,7 @@ func (s *shape) memory(m *machine) int64 {
 	return (total - overhead) * mib
 }
 
-// ephemeralStorage is the size of the file system pods write to, in bytes.
+// ephemeralStorage returns the size of the file system pods write to, in bytes.
 func (s *shape) ephemeralStorage(m *machine) int64 {
 	if s.raid0 && m.storeGB > 0 {
 		return m.storeGB * 1e9
@@ -102,7 +102,8 @@ func (s *shape) ephemeralStorage(m *machine) int64 {
 	return s.rootVolume
 }
 
-// efaDevices is how many EFA devices a node of the class can have (Karpenter, pkg/providers/instancetype/types.go, efas).
+// efaDevices returns how many EFA devices a node of the class can have (Karpenter, pkg/providers/instancetype/types.go,
+// efas).
 func (s *shape) efaDevices(m *machine) int64 {
 	if s.ownInterfaces {
 		return s.efas
@@ -148,7 +149,8 @@ func (s *shape) resources(m *machine) (capacity, allocatable corev1.ResourceList
 	return capacity, allocatable, nil
 }
 
-// kept lists what is not for pods: the kubelet's, the system's, and the eviction thresholds.
+// kept returns what is not available to pods: the reservations for the kubelet and the system, and the eviction
+// thresholds.
 func (s *shape) kept(m *machine) ([]corev1.ResourceList, error) {
 	kube := s.defaultKubeReserved(m)
 	if err := assign(kube, s.kubeReserved); err != nil {
@@ -165,8 +167,9 @@ func (s *shape) kept(m *machine) ([]corev1.ResourceList, error) {
 	return []corev1.ResourceList{kube, system, eviction}, nil
 }
 
-// defaultKubeReserved is what the EKS images reserve for the kubelet and the container runtime: 11 MiB per pod and 255,
-// and of the CPUs 6% of the first, 1% of the second, half a percent of the next two and a quarter of the others.
+// defaultKubeReserved returns what the EKS images reserve for the kubelet and the container runtime: memory of 11 MiB
+// per pod plus 255 MiB, and CPU of 6% of the first vCPU, 1% of the second, 0.5% of each of the next two, and 0.25% of
+// each of the others.
 func (s *shape) defaultKubeReserved(m *machine) corev1.ResourceList {
 	pods := s.pods(m)
 	if s.eniLimited() && s.family != awsv1.AMIFamilyBottlerocket {
@@ -187,8 +190,8 @@ func (s *shape) defaultKubeReserved(m *machine) corev1.ResourceList {
 	}
 }
 
-// evictionThreshold is the free memory and disk below which the kubelet evicts: the greater of the hard and the soft
-// threshold where the class sets them, 100 MiB and a tenth of the disk otherwise.
+// evictionThreshold returns the free memory and disk below which the kubelet evicts: the greater of the hard and the
+// soft threshold if the class sets them, 100 MiB and a tenth of the disk otherwise.
 func (s *shape) evictionThreshold(m *machine) (corev1.ResourceList, error) {
 	threshold := corev1.ResourceList{}
 	for _, signal := range []struct {
@@ -220,7 +223,7 @@ func (s *shape) evictionThreshold(m *machine) (corev1.ResourceList, error) {
 	return threshold, nil
 }
 
-// signalAmount reads an eviction threshold: a quantity, or a share of the capacity, of which 100% means none at all.
+// signalAmount parses an eviction threshold: a quantity, or a percentage of the capacity. 100% means no threshold.
 func signalAmount(value string, capacity int64) (int64, error) {
 	percent, isPercent := strings.CutSuffix(value, "%")
 	if !isPercent {

@@ -8,10 +8,12 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// catalogue knows what can be bought: the instance types of the region, what they cost, and what cannot be had at the moment.
+// catalogue knows what can be bought: the instance types of the region, their prices, and which offerings are
+// unavailable at the moment.
 type catalogue struct {
 	region string
-	// vmOverhead is the share of memory that is not the node's, and reservedENIs are interfaces whose addresses pods do not get.
+	// vmOverhead is the share of an instance's memory that its node cannot use. reservedENIs is the number of network
+	// interfaces whose addresses are not for pods.
 	vmOverhead   float64
 	reservedENIs int64
 
@@ -23,7 +25,8 @@ type catalogue struct {
 	resolved     *ttlCache[string, *resolvedClass] // by resolvedName
 }
 
-// resolve returns what the class makes of the machines, from memory when nothing about either has changed.
+// resolve returns the machines as nodes of the class. It computes them again only when the class or the machines have
+// changed.
 func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*resolvedClass, error) {
 	switch {
 	case len(class.Status.AMIs) == 0:
@@ -39,7 +42,7 @@ func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*re
 	if err != nil {
 		return nil, err
 	}
-	// One entry per class: sizes of a thousand types are megabytes, and only the present ones are of use.
+	// There is one entry per class: the sizes of a thousand types are megabytes, and only the current ones are useful.
 	name := resolvedName(class)
 	if resolved, ok := c.resolved.get(name); ok && resolved.key == key {
 		return resolved, nil
@@ -53,7 +56,7 @@ func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*re
 	return resolved, nil
 }
 
-// market returns what offerings of a class cost and whether they can be had, with the version of what it says.
+// market returns the prices and the availability of a class's offerings, and the version of both.
 func (c *catalogue) market(ctx context.Context, class *awsv1.EC2NodeClass) (market, offeringsVersion, error) {
 	onDemand, onDemandSeq, err := c.onDemand.get(ctx)
 	if err != nil {

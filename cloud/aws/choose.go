@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxTypes is how many instance types a launch chooses from.
+	// maxTypes is the maximum number of instance types a launch chooses from.
 	maxTypes = 60
-	// maxOverrides is how many overrides EC2 takes in one fleet.
+	// maxOverrides is how many overrides EC2 accepts in one fleet.
 	maxOverrides = 300
 )
 
@@ -23,9 +23,9 @@ type choice struct {
 	price  float64
 }
 
-// choose narrows the offerings of a launch to what CreateFleet gets: what can be had at the moment, and of that the first
-// 60 types. What makes sense to launch is for the caller to say: what it lists is launched. One fleet buys in one market, which
-// is that of the first offering.
+// choose narrows the offerings of a launch to those that CreateFleet gets: the ones available at the moment, of the
+// first 60 types. It does not judge what makes sense to launch; that is up to the caller. One fleet buys in one market,
+// that of the first offering chosen.
 func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]awsv1.Subnet, market market) []choice {
 	var out []choice
 	chosen := make(map[string]bool)
@@ -49,16 +49,17 @@ func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]a
 	return out
 }
 
-// templateKey is what the launch templates of one launch differ in.
+// templateKey holds what distinguishes the launch templates of one launch.
 type templateKey struct {
 	image       string
 	pods        int64
 	reservation string
-	efas        int32 // EFA interfaces that the claims ask for
+	efas        int32 // EFA interfaces, if the claims request any
 }
 
-// template is the launch template of the choice. EFA interfaces are attached where a claim asks for any, and then as many as the
-// type takes (Karpenter, pkg/providers/amifamily/resolver.go), unless the class lists the interfaces itself.
+// template returns the key of the choice's launch template. If a claim requests EFA, the node gets as many EFA
+// interfaces as its type supports (Karpenter, pkg/providers/amifamily/resolver.go), unless the class lists the
+// interfaces itself.
 func (c *choice) template(spec cloud.LaunchSpec) templateKey {
 	key := templateKey{image: c.node.image, pods: c.node.pods, reservation: c.key.ReservationID}
 	if len(spec.Class.Spec.NetworkInterfaces) == 0 && slices.Contains(spec.Requests, awsv1.ResourceEFA) {

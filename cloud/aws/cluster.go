@@ -14,7 +14,7 @@ import (
 // refreshCluster is how often the cluster is described again: its version decides which images an alias means.
 const refreshCluster = 5 * time.Minute
 
-// clusterFacts are what a node has to know of its cluster.
+// clusterFacts holds what a node needs to know about its cluster.
 type clusterFacts struct {
 	name     string
 	endpoint string
@@ -26,7 +26,7 @@ type clusterFacts struct {
 	version string
 }
 
-// describeCluster asks the API server for its version, and EKS for what the options leave open besides.
+// describeCluster asks the API server for its version, and EKS for whatever else the options do not set.
 func describeCluster(ctx context.Context, api *eks.Client, options Options) (clusterFacts, error) {
 	facts := clusterFacts{
 		name:        options.Cluster,

@@ -6,9 +6,9 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// compatible reports whether EC2 launches the class on the machine, as far as Karpenter looks as well. Amazon Linux 2023
-// does not run on the first Graviton; timeouts of connection tracking are for Nitro
-// (EC2 User Guide, "Amazon EC2 security group connection tracking"); nested virtualization and network cards few types have.
+// compatible reports whether EC2 can launch the class on the machine. It checks what Karpenter checks: Amazon Linux
+// 2023 does not run on the first Graviton; connection tracking timeouts require Nitro (EC2 User Guide, "Amazon EC2
+// security group connection tracking"); few types have nested virtualization, or the network cards that a class lists.
 func (m *machine) compatible(class *awsv1.EC2NodeClass) bool {
 	switch cpu := class.Spec.CPUOptions; {
 	case class.AMIFamily() == awsv1.AMIFamilyAL2023 && m.labels[awsv1.LabelInstanceFamily] == "a1":

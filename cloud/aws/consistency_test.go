@@ -14,8 +14,9 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestWhatEC2DoesNotKnowYet makes a class of a profile, a group and an image that launches learn of late, each in turn. Until
-// they know, a launch is to be tried again, with a new token, and nobody takes the class to be wrong; then both work, at once.
+// TestWhatEC2DoesNotKnowYet resolves a class with a profile, a security group, an image or a launch template that
+// launches know only after a lag. Until then, a launch fails with an error that asks for a retry with a new token, and
+// the class is not refused. Afterwards, resolving and launching work at once.
 func TestWhatEC2DoesNotKnowYet(t *testing.T) {
 	t.Parallel()
 	lag := ec2sim.Duration(20 * time.Second)
@@ -56,7 +57,7 @@ func TestWhatEC2DoesNotKnowYet(t *testing.T) {
 			}
 			a.Advance(time.Duration(lag))
 			a.resolve(a.provider, class)
-			if kind != "template" && !class.IsTrue("Ready") { // each validation has a new template, of which EC2 learns late
+			if kind != "template" && !class.IsTrue("Ready") { // each validation has a new template, which lags again
 				t.Errorf("the class is not ready when the lag has passed: %+v", class.Status.Conditions)
 			}
 			if err := launch("later"); err != nil {

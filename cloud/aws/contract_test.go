@@ -23,7 +23,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// account is a simulated AWS account, a provider for it, and a clock that both go by.
+// account is a simulated AWS account with a provider for it and a clock that both use.
 type account struct {
 	t        testing.TB
 	sim      *ec2sim.Server
@@ -35,16 +35,16 @@ type account struct {
 	now time.Time
 }
 
-// newAccount has a dozen instance types; a test does not have to wait for hundreds.
+// newAccount returns an account with a dozen instance types, so that tests do not wait for hundreds.
 func newAccount(t testing.TB) *account { return newAccountWith(t, "testdata/catalogue.json") }
 
-// newAccountWith has the instance types of a catalogue file, the simulator's own if it is empty.
+// newAccountWith returns an account with the instance types of a catalogue file, or the simulator's own if it is empty.
 func newAccountWith(t testing.TB, catalogue string) *account {
 	t.Helper()
 	return startAccount(t, ec2sim.Options{CatalogueFile: catalogue})
 }
 
-// startAccount has what the options say besides its cluster and its clock.
+// startAccount returns an account with these options, except for the cluster, the clock, the queues and the policies.
 func startAccount(t testing.TB, options ec2sim.Options) *account {
 	t.Helper()
 	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
@@ -75,7 +75,7 @@ func startAccount(t testing.TB, options ec2sim.Options) *account {
 	return a
 }
 
-// newProvider is a worker that has just started.
+// newProvider returns the provider of a worker that has just started.
 func (a *account) newProvider() *aws.Provider {
 	a.t.Helper()
 	return a.newProviderOf(func(*options) {})
@@ -83,7 +83,7 @@ func (a *account) newProvider() *aws.Provider {
 
 type options = aws.Options
 
-// newProviderOf is a worker that has just started with options of its own.
+// newProviderOf returns the provider of a worker that has just started with other options.
 func (a *account) newProviderOf(change func(*options)) *aws.Provider {
 	a.t.Helper()
 	o := options{Cluster: "blue", Load: a.load(), Now: a.Now}
@@ -105,22 +105,22 @@ func (a *account) load() []func(*config.LoadOptions) error {
 	}
 }
 
-// admin is the configuration of somebody with all rights.
+// admin returns the SDK configuration of a user with all rights.
 func (a *account) admin() []func(*config.LoadOptions) error {
 	return append(a.load(), config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("admin", "secret", "")))
 }
 
-// workerKey is the access key of the provider, which has the rights of deploy/iam.
+// workerKey is the access key of the provider, which has the permissions of deploy/iam.
 const workerKey = "worker"
 
-// further lets the worker pass the role that a class of the tests is changed to and read the account's own parameters, as
-// deploy/iam's README asks for, and look for a queue that is not there.
+// further allows the worker to pass the role that tests change a class to, to read the account's own parameters, as
+// deploy/iam's README asks for, and to look for a queue that does not exist.
 const further = `{"Version": "2012-10-17", "Statement": [
 	{"Effect": "Allow", "Action": "iam:PassRole", "Resource": "arn:PARTITION:iam::123456789012:role/another-role"},
 	{"Effect": "Allow", "Action": "ssm:GetParameter", "Resource": "arn:PARTITION:ssm:REGION:123456789012:parameter/*"},
 	{"Effect": "Allow", "Action": "sqs:GetQueueUrl", "Resource": "arn:PARTITION:sqs:REGION:123456789012:none"}]}`
 
-// partitionOf is the part of AWS that a region belongs to.
+// partitionOf returns the AWS partition of a region.
 func partitionOf(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
@@ -205,7 +205,8 @@ func (a *account) HideNewInstances(d time.Duration) {
 	a.change(func(f *ec2sim.Faults) { f.DescribeLag = ec2sim.Duration(d) })
 }
 
-// ForeignInstance launches what a managed node group of the same cluster looks like: it has the cluster's tag, too.
+// ForeignInstance launches an instance like those of a managed node group of the same cluster, which have the cluster's
+// tag, too.
 func (a *account) ForeignInstance() string {
 	a.t.Helper()
 	images, err := a.ec2.DescribeImages(a.t.Context(), &ec2.DescribeImagesInput{

@@ -10,11 +10,11 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// defaultVolumeGiB is the size of the volume pods write to where nothing else is said.
+// defaultVolumeGiB is the size of the volume pods write to if nothing else is specified.
 const defaultVolumeGiB = 20
 
-// ephemeralDevice is the device whose volume is the node's ephemeral storage: "" for Custom images, where only their
-// maker knows.
+// ephemeralDevice returns the device whose volume is the node's ephemeral storage, or "" for Custom images, whose
+// devices only their maker knows.
 func ephemeralDevice(family string) string {
 	switch family {
 	case awsv1.AMIFamilyBottlerocket:
@@ -55,8 +55,8 @@ func defaultDisk(device string, gib int64) *awsv1.BlockDeviceMapping {
 	}}
 }
 
-// rootVolumeSize returns the bytes of the volume that is a node's ephemeral storage: the one marked as root volume,
-// else the family's own device, else, of a Custom image, the last one.
+// rootVolumeSize returns the size in bytes of the volume that is a node's ephemeral storage: the one marked as root
+// volume, else the one on the family's own device, else, for a Custom image, the last one.
 func rootVolumeSize(class *awsv1.EC2NodeClass) int64 {
 	disks := blockDevices(class)
 	device := ephemeralDevice(class.AMIFamily())
@@ -102,7 +102,7 @@ func templateDisks(class *awsv1.EC2NodeClass) []types.LaunchTemplateBlockDeviceM
 	return out
 }
 
-// narrow converts between the widths of the resource's integers and EC2's; both hold what EC2 accepts.
+// narrow converts an integer of the EC2NodeClass to EC2's width, which holds every value that EC2 accepts.
 func narrow(n *int64) *int32 {
 	if n == nil {
 		return nil

@@ -22,8 +22,8 @@ const (
 	driftReservation   = "CapacityReservationDrift"
 )
 
-// Drift implements cloud.Provider. The parts are looked at in Karpenter's order: the class's static fields by their
-// hash, image, security groups, subnet, capacity reservation.
+// Drift implements cloud.Provider. It compares the parts in Karpenter's order: the class's static fields by their hash,
+// image, security groups, subnet, capacity reservation.
 func (p *Provider) Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
 	facts := newDriftFacts(class)
 	if len(class.Status.AMIs) > 0 && len(class.Status.Subnets) > 0 {
@@ -43,7 +43,7 @@ func (p *Provider) Drift(ctx context.Context, class *awsv1.EC2NodeClass, questio
 // driftFacts is what the nodes of a class are compared with.
 type driftFacts struct {
 	class *awsv1.EC2NodeClass
-	// types are what the class makes of the machines; nil while that is not known.
+	// types are the machines as nodes of the class, by name; nil while that is not known.
 	types        map[string]*classNode
 	images       []string
 	groups       []string

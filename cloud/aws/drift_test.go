@@ -15,7 +15,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// launched is the instance of a launch, as EC2 describes it afterwards, and a claim for it.
+// launched launches an instance and returns it, as EC2 describes it afterwards, with a claim for it.
 func (a *account) launched(class *awsv1.EC2NodeClass, spec cloud.LaunchSpec) cloud.DriftQuestion {
 	a.t.Helper()
 	request, err := a.provider.PrepareLaunch(a.t.Context(), spec)
@@ -40,7 +40,7 @@ func (a *account) launched(class *awsv1.EC2NodeClass, spec cloud.LaunchSpec) clo
 	return cloud.DriftQuestion{Claim: claim, Instance: found[0]}
 }
 
-// TestDrift compares a running instance with what becomes of its class.
+// TestDrift compares a running instance with its class after changes.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

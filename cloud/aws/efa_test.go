@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestEFAOnRequest launches a machine with four EFA devices, of a class that lists no network interfaces, for claims that ask
-// for one and for claims that do not.
+// TestEFAOnRequest launches a machine with four EFA devices for claims that request one and for claims that do not,
+// mostly from a class that lists no network interfaces.
 func TestEFAOnRequest(t *testing.T) {
 	t.Parallel()
 	type device struct {

@@ -12,18 +12,18 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// throttleDelay is how long a throttled caller should stay away when EC2 does not say: mutating buckets refill at two
-// to five tokens a second, so that several callers can come back after it.
+// throttleDelay is how long a throttled caller should wait. Mutating buckets refill at two to five tokens a second, so
+// several callers can retry after it.
 const throttleDelay = 2 * time.Second
 
-// verdict is what an AWS error code means to the caller.
+// verdict is what an AWS error code means for the caller.
 type verdict struct {
 	kind   cloud.ErrorKind
 	reason string
 }
 
-// verdicts gives the EC2, IAM, SSM and EKS error codes that need something else than a retry. The reasons are those
-// Karpenter writes into NodeClaim conditions.
+// verdicts maps error codes of EC2, IAM, SSM, EKS and SQS to their meaning. Unknown codes are Transient. The reasons
+// are those Karpenter writes into NodeClaim conditions.
 var verdicts = map[string]verdict{
 	"UnauthorizedOperation":       {cloud.Forbidden, "Unauthorized"},
 	"AccessDenied":                {cloud.Forbidden, "Unauthorized"},
@@ -71,8 +71,8 @@ var verdicts = map[string]verdict{
 	"InternalFailure":          {cloud.Transient, "InternalError"},
 }
 
-// capacityCodes are the codes with which EC2 says that an offering, and not the request, is the problem; the value is
-// the reason a launch gives that got nothing for it.
+// capacityCodes are the codes with which EC2 says that the offering, and not the request, is the problem. The value is
+// the reason of a launch that got nothing because of it.
 var capacityCodes = map[string]string{
 	"InsufficientInstanceCapacity":          "InsufficientCapacity",
 	"InsufficientHostCapacity":              "InsufficientCapacity",
@@ -88,12 +88,13 @@ var capacityCodes = map[string]string{
 	"InstanceLimitExceeded":                 "VCPULimitExceeded",
 	"MaxFleetCountExceeded":                 "FleetQuotaExceeded",
 	"InsufficientFreeAddressesInSubnet":     "InsufficientFreeAddressesInSubnet",
-	// Without the role nothing can be bought as spot, and everything else can (Karpenter, pkg/providers/instance/instance.go).
+	// Without the role, spot cannot be bought; everything else can (Karpenter, pkg/providers/instance/instance.go).
 	noSpotRole: spotRoleFailed,
 }
 
 const (
-	// noSpotRole is the code of spot launches in an account that lacks the role for them and where it may not be made.
+	// noSpotRole is the code of spot launches in an account that lacks the role for them and does not allow its
+	// creation.
 	noSpotRole = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 	// spotRoleFailed is Karpenter's reason for it.
 	spotRoleFailed = "SpotSLRCreationFailed"
@@ -134,7 +135,7 @@ func verdictOf(err error) verdict {
 	return verdictOfCode(api.ErrorCode(), api.ErrorMessage())
 }
 
-// verdictOfCode judges an error code. The message is looked at only where EC2 has one code for different things.
+// verdictOfCode judges an error code. It reads the message only if EC2 uses the code for different things.
 func verdictOfCode(code, message string) verdict {
 	if reason, ok := capacityCodes[code]; ok {
 		return verdict{cloud.InsufficientCapacity, reason}
@@ -142,7 +143,7 @@ func verdictOfCode(code, message string) verdict {
 	switch {
 	case code == "InvalidParameterValue" && strings.Contains(message, "iamInstanceProfile"),
 		code == "InvalidParameterValue" && strings.Contains(message, "IAM Instance Profile"):
-		// A profile just created takes some seconds until EC2 has heard of it.
+		// EC2 knows a new profile only after some seconds.
 		return verdict{cloud.Transient, "InstanceProfileNameInvalid"}
 	case code == "InvalidParameter" && strings.Contains(message, "belong to different networks"),
 		code == "InvalidParameterCombination" && strings.Contains(message, "different networks"):
@@ -162,7 +163,7 @@ func hasCode(err error, codes ...string) bool {
 	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode())
 }
 
-// isDryRun reports whether an error is EC2's way to say that the call would have worked.
+// isDryRun reports whether an error is EC2's way of saying that the call would have worked.
 func isDryRun(err error) bool { return hasCode(err, "DryRunOperation") }
 
 func invalid(operation string, err error) error {

@@ -8,10 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// wholeRequests hands requests to an HTTP client with their bodies in memory. The SDK closes a request's body as soon as
-// the reply begins; a transport that is still looking for the end of a body it streams then gives up the connection in
-// the middle of the reply. That is rare on a real network and common on a local one. A body in memory is written in one
-// piece with its headers, and is over by then. All bodies this package sends are small.
+// wholeRequests reads the body of each request into memory before it hands the request to an HTTP client. The SDK
+// closes a request's body as soon as the reply begins. A transport that is still looking for the end of a streamed body
+// then drops the connection in the middle of the reply, which is rare on a real network and common on a local one. A
+// body in memory is written in one piece with its headers and has ended by then. All bodies this package sends are
+// small.
 type wholeRequests struct{ client aws.HTTPClient }
 
 // Do implements aws.HTTPClient.

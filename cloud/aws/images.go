@@ -37,7 +37,7 @@ type imageFinder struct {
 	now        func() time.Time
 }
 
-// find returns the images a class's terms mean, one for each set of requirements, the newest first.
+// find returns the images that a class's terms select, one for each set of requirements, the newest first.
 func (f *imageFinder) find(ctx context.Context, class *awsv1.EC2NodeClass) ([]awsv1.AMI, error) {
 	var found []image
 	for _, term := range class.Spec.AMISelectorTerms {
@@ -68,8 +68,9 @@ func (f *imageFinder) ofTerm(ctx context.Context, term awsv1.AMISelectorTerm) ([
 	case term.ID != "":
 		return f.describe(ctx, nil, filter("image-id", term.ID))
 	default:
-		// Anybody may publish an image with any name, but only this account's own tags on an image are visible to it: so a
-		// name means the images of this account and of Amazon, while tags alone find those that others share as well.
+		// Anybody may publish an image under any name, so a name selects only images of this account and of Amazon.
+		// Tags alone also select images that other accounts share: only this account's own tags on an image are visible
+		// to it.
 		filters := tagFilters(term.Tags)
 		var owners []string
 		if term.Name != "" {
@@ -106,7 +107,7 @@ func (f *imageFinder) describe(ctx context.Context, owners []string, filters ...
 	return out, nil
 }
 
-// reduceImage keeps what matters of an image; false for one no supported instance type runs.
+// reduceImage keeps what matters of an image. It returns false if no supported instance type runs the image.
 func reduceImage(in *types.Image, now time.Time) (image, bool) {
 	var arch string
 	switch in.Architecture {
@@ -122,7 +123,7 @@ func reduceImage(in *types.Image, now time.Time) (image, bool) {
 		name:         aws.ToString(in.Name),
 		requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{arch}}},
 	}
-	// EC2 writes these times in ISO 8601; one it cannot write is as good as none.
+	// EC2 writes these times in ISO 8601; one that cannot be parsed counts as missing.
 	out.created, _ = time.Parse(time.RFC3339, aws.ToString(in.CreationDate))
 	if ends, err := time.Parse(time.RFC3339, aws.ToString(in.DeprecationTime)); err == nil {
 		out.deprecated = !now.Before(ends)
@@ -130,9 +131,9 @@ func reduceImage(in *types.Image, now time.Time) (image, bool) {
 	return out, true
 }
 
-// preferred chooses the newest image of each set of requirements, a deprecated one only where there is no other, and
-// orders what it has chosen by age, the newest first. Among images of one second the last name is chosen, and the first id comes
-// first, as in Karpenter (its pkg/providers/amifamily, compareAMI and AMIs.Sort).
+// preferred returns the newest image of each set of requirements, a deprecated one only if there is no other, sorted by
+// age, the newest first. Of images created in the same second it chooses the one with the last name, and it sorts those
+// it has chosen by id, as Karpenter does (its pkg/providers/amifamily, compareAMI and AMIs.Sort).
 func preferred(images []image) []image {
 	best := make(map[string]image)
 	for _, i := range images {
@@ -148,7 +149,7 @@ func preferred(images []image) []image {
 	return out
 }
 
-// before says whether the image is to be chosen rather than another with the same requirements.
+// before reports whether the image is preferred to another with the same requirements.
 func (i image) before(other image) bool {
 	if i.deprecated != other.deprecated {
 		return other.deprecated
@@ -165,7 +166,7 @@ func requirementsKey(requirements []corev1.NodeSelectorRequirement) string {
 	return strings.Join(lines, ";")
 }
 
-// runsOn are the images of a status with their requirements made ready to be matched.
+// runsOn holds the images of a status with their requirements as label selectors.
 type runsOn []struct {
 	id       string
 	selector labels.Selector

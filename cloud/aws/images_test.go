@@ -118,7 +118,7 @@ func TestAliasVariants(t *testing.T) {
 	}
 }
 
-// require is a requirement that images of one architecture have.
+// require returns a requirement that a label has one of these values.
 func require(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }

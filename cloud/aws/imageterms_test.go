@@ -12,7 +12,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// imagesOfSeveralAccounts are of this account, shared with it, public and private.
+// imagesOfSeveralAccounts returns images of this account and images of others: shared with it, public and private.
 func imagesOfSeveralAccounts() []ec2sim.Image {
 	day := func(n int) time.Time { return time.Date(2026, 10, n, 0, 0, 0, 0, time.UTC) }
 	team := map[string]string{"team": "platform"}
@@ -29,7 +29,7 @@ func imagesOfSeveralAccounts() []ec2sim.Image {
 	}
 }
 
-// parametersOfTheAccount are what somebody has put into Systems Manager.
+// parametersOfTheAccount returns the account's own parameters in Systems Manager.
 func parametersOfTheAccount() map[string]string {
 	return map[string]string{
 		"/team/image": ec2sim.ImageID("shared"), "plain": ec2sim.ImageID("ours"), "/team/private": ec2sim.ImageID("private"), "/team/wrong": "yesterday's",
@@ -88,7 +88,7 @@ func TestImageTerms(t *testing.T) {
 	}
 }
 
-// An image that its owner deprecates gives way at the next look, without a change of the class.
+// A deprecated image is replaced the next time the class is resolved, without a change of the class.
 func TestADeprecatedImageGivesWay(t *testing.T) {
 	t.Parallel()
 	a := startAccount(t, ec2sim.Options{CatalogueFile: "testdata/catalogue.json", Images: []ec2sim.Image{

@@ -17,7 +17,7 @@ import (
 
 const stateFilter = "instance-state-name"
 
-// liveStates are those of instances that exist and are meant to.
+// liveStates are the states of instances that are neither shutting down nor terminated.
 var liveStates = []string{
 	string(types.InstanceStateNamePending), string(types.InstanceStateNameRunning),
 	string(types.InstanceStateNameStopping), string(types.InstanceStateNameStopped),
@@ -27,13 +27,14 @@ var liveStates = []string{
 type instanceReader struct {
 	api     *ec2.Client
 	subnets *subnetPool
-	// launched are the instances that were launched here lately and that EC2 has not listed since.
+	// launched holds the ids of instances that this worker launched lately and that EC2 has not listed since.
 	launched *ttlCache[string, struct{}]
 	batch    *batcher[cloud.Instance] // of describeIDs
 }
 
-// Instances implements cloud.Provider. Ids are looked up together with those other callers ask for at the same time.
-// They are a filter, not the call's own list of ids, because that one fails as a whole for one id EC2 does not know yet.
+// Instances implements cloud.Provider. It looks ids up together with those of concurrent callers. It passes them as a
+// filter and not as the call's list of ids, because a call with a list fails as a whole if EC2 does not know one of its
+// ids yet.
 func (p *Provider) Instances(ctx context.Context, query cloud.Query) ([]cloud.Instance, error) {
 	var found []cloud.Instance
 	var err error
@@ -58,7 +59,7 @@ func (p *Provider) Instances(ctx context.Context, query cloud.Query) ([]cloud.In
 	return found, nil
 }
 
-// wanted is the query once more, over what EC2 answered.
+// wanted reports whether an instance that EC2 returned is owned by the cluster and matches the query.
 func wanted(cluster string, query cloud.Query, i cloud.Instance) bool {
 	switch types.InstanceStateName(i.State) {
 	case types.InstanceStateNameShuttingDown, types.InstanceStateNameTerminated:
@@ -69,7 +70,7 @@ func wanted(cluster string, query cloud.Query, i cloud.Instance) bool {
 	return isOwned(cluster, i.Tags) && (query.LaunchGroup == "" || i.LaunchGroup == query.LaunchGroup)
 }
 
-// byID looks instances up, whoever they belong to.
+// byID looks instances up, whoever owns them.
 func (r *instanceReader) byID(ctx context.Context, ids []string) ([]cloud.Instance, error) {
 	answers, err := r.batch.do(ctx, ids)
 	if err != nil {
@@ -84,7 +85,7 @@ func (r *instanceReader) byID(ctx context.Context, ids []string) ([]cloud.Instan
 	return found, nil
 }
 
-// describeIDs is the batch behind byID.
+// describeIDs looks up the instances of a batch, by id.
 func (r *instanceReader) describeIDs(ctx context.Context, ids []string) (map[string]cloud.Instance, error) {
 	found := make(map[string]cloud.Instance, len(ids))
 	for chunk := range slices.Chunk(ids, maxFilterValues) {
@@ -100,7 +101,7 @@ func (r *instanceReader) describeIDs(ctx context.Context, ids []string) (map[str
 	return found, nil
 }
 
-// describe reads all pages of what the filters select.
+// describe returns the instances that the filters select, from all pages.
 func (r *instanceReader) describe(ctx context.Context, filters ...types.Filter) ([]cloud.Instance, error) {
 	var out []cloud.Instance
 	pages := ec2.NewDescribeInstancesPaginator(r.api, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(500)})
@@ -135,8 +136,9 @@ func (r *instanceReader) read(in *types.Instance) cloud.Instance {
 	if in.InstanceLifecycle == types.InstanceLifecycleTypeSpot || aws.ToString(in.SpotInstanceRequestId) != "" {
 		out.CapacityType = karpv1.CapacityTypeSpot
 	}
-	// An instance that was not launched for a reservation may still run in an open one, which is nobody's promise. Which of
-	// target and preference EC2 reports of one that was, its documentation leaves open; Karpenter goes by the preference.
+	// An instance that was not launched for a reservation may still run in an open one, but then nothing guarantees its
+	// place there. EC2's documentation does not say whether target or preference is reported for an instance that was;
+	// Karpenter uses the preference.
 	if use := in.CapacityReservationSpecification; use != nil && aws.ToString(in.CapacityReservationId) != "" &&
 		(use.CapacityReservationTarget != nil || use.CapacityReservationPreference == types.CapacityReservationPreferenceCapacityReservationsOnly) {
 		out.CapacityType, out.Reservation = karpv1.CapacityTypeReserved, aws.ToString(in.CapacityReservationId)
@@ -157,11 +159,11 @@ func (r *instanceReader) read(in *types.Instance) cloud.Instance {
 	return out
 }
 
-// justLaunched reports whether an instance was launched here lately and EC2 has not listed it since.
+// justLaunched reports whether this worker launched an instance lately and EC2 has not listed it since.
 func (r *instanceReader) justLaunched(id string) bool {
 	_, ok := r.launched.get(id)
 	return ok
 }
 
-// providerID is the Node's spec.providerID for an instance, as AWS's cloud controller writes it.
+// providerID returns the Node's spec.providerID for an instance, as AWS's cloud controller writes it.
 func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }

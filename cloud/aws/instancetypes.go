@@ -16,8 +16,8 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// resolvedClass is what a node class makes of the machines of the region. The machines' sizes never change for it;
-// its offerings follow prices and capacity.
+// resolvedClass holds the machines of the region as nodes of a node class. Their sizes never change; the offerings
+// follow prices and capacity.
 type resolvedClass struct {
 	key    string
 	nodes  []classNode
@@ -25,7 +25,7 @@ type resolvedClass struct {
 	zones  map[string][]awsv1.Subnet
 	// onRequest are the resources that a node has only if its claim asks for them.
 	onRequest []corev1.ResourceName
-	// reservations of capacity, by instance type.
+	// reservations are the capacity reservations, by instance type.
 	reservations map[string][]awsv1.CapacityReservation
 
 	mu        sync.Mutex
@@ -41,7 +41,7 @@ type classNode struct {
 	capacity, allocatable corev1.ResourceList
 }
 
-// offeringsVersion changes when any offering of the class may have.
+// offeringsVersion changes when any offering of the class may have changed.
 type offeringsVersion struct{ onDemand, spot, unavailable, reservations uint64 }
 
 // InstanceTypes implements cloud.Provider.
@@ -62,10 +62,10 @@ func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass)
 	return slices.Clone(resolved.offerings), nil
 }
 
-// resolvedName is a class's place in memory.
+// resolvedName is the key of a class in the cache.
 func resolvedName(class *awsv1.EC2NodeClass) string { return class.Name + "/" + string(class.UID) }
 
-// resolveKey names everything resolveClass looks at. The order of the subnets is not part of it.
+// resolveKey returns a key made of everything resolveClass reads. The order of the subnets does not affect it.
 func resolveKey(class *awsv1.EC2NodeClass, machines uint64) (string, error) {
 	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	key, err := json.Marshal([]any{
@@ -78,7 +78,8 @@ func resolveKey(class *awsv1.EC2NodeClass, machines uint64) (string, error) {
 	return string(key), nil
 }
 
-// resolveClass sizes every machine that an image of the class runs on and that one of its zones has.
+// resolveClass computes the size of every machine that can run an image of the class and is offered in one of its
+// zones.
 func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*resolvedClass, error) {
 	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation)}
 	for _, subnet := range class.Status.Subnets {
@@ -115,22 +116,22 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*
 	return resolved, nil
 }
 
-// market is what things cost and what can be had at the moment.
+// market holds prices and availability at the moment.
 type market struct {
 	region      string
 	onDemand    map[string]float64
 	spot        map[spotPool]float64
 	unavailable *unavailable
-	// room is what capacity reservations have left.
+	// room is how many more instances each capacity reservation has room for.
 	room map[string]int
 }
 
-// reachable says whether some subnet has addresses.
+// reachable reports whether any of the subnets is not known to be out of addresses.
 func (m market) reachable(subnets []awsv1.Subnet) bool {
 	return slices.ContainsFunc(subnets, func(s awsv1.Subnet) bool { return !m.unavailable.subnet(s.ID) })
 }
 
-// price returns the price of an offering, false where nobody knows it.
+// price returns the price of an offering, and false if it is not known.
 func (m market) price(key cloud.OfferingKey) (float64, bool) {
 	if key.CapacityType == karpv1.CapacityTypeSpot {
 		price, ok := m.spot[spotPool{key.InstanceType, key.Zone}]
@@ -164,8 +165,8 @@ func (r *resolvedClass) price(market market) []*cloud.InstanceType {
 	return out
 }
 
-// offeringsOf returns a machine's offerings in the class's zones, ordered by zone and capacity type, and then those by
-// reservations.
+// offeringsOf returns a machine's offerings in the class's zones, ordered by zone and capacity type, followed by those
+// of reservations.
 func (r *resolvedClass) offeringsOf(m *machine, market market) []cloud.Offering {
 	offerings := make([]cloud.Offering, 0, len(m.zones)*len(m.usage))
 	for _, zone := range m.zones {

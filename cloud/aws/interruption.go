@@ -18,18 +18,18 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// How the queue is read: Karpenter's own numbers. Ten messages and twenty seconds are the most SQS allows.
+// These are Karpenter's numbers for reading the queue. Ten messages and twenty seconds are the most SQS allows.
 const (
 	noticesAtOnce     = 10
 	noticeWaitSeconds = 20
-	// noticeHiddenSeconds is how long a message that was received stays hidden from other receivers: whoever handles it
-	// has that long until it comes again.
+	// noticeHiddenSeconds is how long a received message stays hidden from other receivers. If it is not deleted by
+	// then, it is delivered again.
 	noticeHiddenSeconds = 20
 )
 
 var queueName = regexp.MustCompile(`^[0-9A-Za-z_-]{1,80}$`)
 
-// ValidQueue says whether a text names an SQS queue, by its name or its URL.
+// ValidQueue reports whether a text is the name or the URL of an SQS queue.
 func ValidQueue(queue string) bool {
 	return queueName.MatchString(queue) || isQueueURL(queue) && queueName.MatchString(queue[strings.LastIndexByte(queue, '/')+1:])
 }
@@ -38,9 +38,9 @@ func isQueueURL(queue string) bool {
 	return strings.HasPrefix(queue, "https://") || strings.HasPrefix(queue, "http://")
 }
 
-// Interruptions is what AWS announces about instances: through an SQS queue that EventBridge puts EC2's and AWS Health's
-// events into, and through the status checks EC2 makes of every instance. Both tell of all instances of the account,
-// whoever they belong to. It remembers nothing but the queue's URL.
+// Interruptions reads what AWS announces about instances: from an SQS queue into which EventBridge puts the events of
+// EC2 and AWS Health, and from EC2's status checks. Both report all instances of the account, whoever owns them.
+// Interruptions remembers nothing but the queue's URL.
 type Interruptions struct {
 	*Provider
 	api   *sqs.Client
@@ -50,17 +50,17 @@ type Interruptions struct {
 	url string
 }
 
-// Interruptions returns what AWS announces, with the messages of the queue of that name or URL. Without a queue there are
-// only the status checks.
+// Interruptions returns the reader of AWS's announcements that uses the queue with this name or URL. Without a queue it
+// has only the status checks.
 func (p *Provider) Interruptions(queue string) *Interruptions {
 	return &Interruptions{Provider: p, api: p.sqs, queue: queue}
 }
 
-// Queue is the name or URL of the queue, empty where there is none.
+// Queue returns the name or URL of the queue, "" if there is none.
 func (i *Interruptions) Queue() string { return i.queue }
 
-// Receive returns the next notices, at most ten, waiting up to twenty seconds for the first. A notice that is not
-// deleted within twenty seconds comes again.
+// Receive returns the next notices, at most ten, and waits up to twenty seconds for the first. A notice that is not
+// deleted within twenty seconds is delivered again.
 func (i *Interruptions) Receive(ctx context.Context) ([]cloud.Notice, error) {
 	url, err := i.queueURL(ctx)
 	if err != nil {
@@ -81,7 +81,8 @@ func (i *Interruptions) Receive(ctx context.Context) ([]cloud.Notice, error) {
 	return notices, nil
 }
 
-// Delete acknowledges notices. The error names those that were not deleted and will come again.
+// Delete acknowledges notices. The error contains one error for each notice or batch of notices that was not deleted;
+// those notices are delivered again.
 func (i *Interruptions) Delete(ctx context.Context, receipts []string) error {
 	url, err := i.queueURL(ctx)
 	if err != nil {
@@ -105,7 +106,8 @@ func (i *Interruptions) Delete(ctx context.Context, receipts []string) error {
 	return errors.Join(failed...)
 }
 
-// Shun leaves an offering alone for three minutes, as if a launch had been refused: EC2 takes its capacity back there.
+// Shun marks an offering as unavailable for three minutes, as if a launch had been refused, because EC2 is taking its
+// capacity back.
 func (p *Provider) Shun(key cloud.OfferingKey) {
 	p.catalogue.unavailable.markOffering(key)
 	if key.CapacityType == karpv1.CapacityTypeReserved && key.ReservationID != "" {
@@ -113,7 +115,7 @@ func (p *Provider) Shun(key cloud.OfferingKey) {
 	}
 }
 
-// queueURL looks the queue up once.
+// queueURL returns the URL of the queue, and asks SQS for it only once.
 func (i *Interruptions) queueURL(ctx context.Context) (string, error) {
 	if isQueueURL(i.queue) {
 		return i.queue, nil

@@ -161,7 +161,7 @@ func TestShunnedOfferings(t *testing.T) {
 	}
 }
 
-// receive takes what the queue has.
+// receive returns the next notices of the queue.
 func (a *account) receive(queue string) []cloud.Notice {
 	a.t.Helper()
 	notices, err := a.provider.Interruptions(queue).Receive(a.t.Context())

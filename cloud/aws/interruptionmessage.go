@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// eventEnvelope is what every EventBridge event has in common. What is not read here is not decoded: EC2 documents
+// eventEnvelope is what all EventBridge events have in common. Fields that are not used are not decoded: EC2 documents
 // "resources" as a list for some events and as a string for others.
 type eventEnvelope struct {
 	Source     string          `json:"source"`
@@ -35,8 +35,8 @@ type healthDetail struct {
 	} `json:"affectedEntities"`
 }
 
-// instanceEvents are the kinds of EC2's events about one instance, by detail type. The state of a state change decides
-// about its kind.
+// instanceEvents are the kinds of EC2's events about one instance, by detail type. The kind of a state change depends
+// on the state.
 var instanceEvents = map[string]cloud.InterruptionKind{
 	"EC2 Spot Instance Interruption Warning":                 cloud.SpotInterruption,
 	"EC2 Instance Rebalance Recommendation":                  cloud.RebalanceRecommendation,
@@ -52,9 +52,9 @@ var changedStates = map[string]cloud.InterruptionKind{
 	"terminated":    cloud.InstanceTerminated,
 }
 
-// parseInterruption reads an EventBridge event as it comes out of the queue. An event that concerns nobody, such as that
-// an instance now runs or that a database is about to be patched, is no error and has no kind. What is not an event at
-// all, or an event of a known type without what it must have, is an error.
+// parseInterruption parses an EventBridge event from the queue. An irrelevant event, such as that an instance is now
+// running or that a database is about to be patched, is not an error and has no kind. It fails if the body is not an
+// event, or if an event of a known type lacks what it must have.
 func parseInterruption(body string) (cloud.Interruption, error) {
 	var event eventEnvelope
 	if err := json.Unmarshal([]byte(body), &event); err != nil {
@@ -97,7 +97,7 @@ func parseInstanceEvent(event eventEnvelope) (cloud.Interruption, error) {
 	return cloud.Interruption{Kind: kind, Instances: []string{detail.Instance}}, nil
 }
 
-// parseHealthEvent reads a scheduled change of EC2. One that is closed has happened or was called off.
+// parseHealthEvent parses a scheduled change of EC2. A closed one has happened or was called off, and is ignored.
 func parseHealthEvent(event eventEnvelope) (cloud.Interruption, error) {
 	if event.DetailType != "AWS Health Event" {
 		return cloud.Interruption{}, nil

@@ -17,8 +17,8 @@ import (
 // impairedFor is how long a status check has to have failed before it counts: Karpenter's two minutes.
 const impairedFor = 120 * time.Second
 
-// statusQueries are the questions that find the instances something is wrong with. EC2 combines filters of different
-// names with "and", so what is wanted is asked for one after the other; the answers have only what is wrong.
+// statusQueries are the queries that find unhealthy instances. EC2 combines filters of different names with "and", so
+// each filter needs its own query. The replies contain unhealthy instances only.
 var statusQueries = [][]types.Filter{
 	{filter("instance-status.status", string(types.SummaryStatusImpaired))},
 	{filter("system-status.status", string(types.SummaryStatusImpaired))},
@@ -26,9 +26,9 @@ var statusQueries = [][]types.Filter{
 		string(types.EventCodeInstanceRetirement), string(types.EventCodeInstanceStop))},
 }
 
-// Unhealthy returns what EC2's status checks and scheduled events say of the running instances of the account, one
-// Interruption for each kind. A check counts once it has failed for two minutes, a scheduled event from the moment it is
-// announced. Attached volumes are not looked at: one that is impaired may be a pod's own.
+// Unhealthy returns what EC2's status checks and scheduled events say about the running instances of the account, one
+// Interruption for each kind. A check counts once it has failed for two minutes, a scheduled event as soon as it is
+// announced. Attached volumes are ignored, because an impaired one may belong to a pod.
 func (i *Interruptions) Unhealthy(ctx context.Context) ([]cloud.Interruption, error) {
 	found := map[cloud.InterruptionKind]map[string]bool{}
 	for _, filters := range statusQueries {
@@ -57,7 +57,7 @@ func (i *Interruptions) Unhealthy(ctx context.Context) ([]cloud.Interruption, er
 	return all, nil
 }
 
-// unhealthy says what is wrong with an instance.
+// unhealthy returns what is wrong with an instance.
 func unhealthy(status *types.InstanceStatus, now time.Time) []cloud.InterruptionKind {
 	var kinds []cloud.InterruptionKind
 	if impaired(status.SystemStatus, now) {
@@ -74,7 +74,8 @@ func unhealthy(status *types.InstanceStatus, now time.Time) []cloud.Interruption
 	return kinds
 }
 
-// impaired says whether a check has failed for long enough. One of which EC2 does not say since when has not.
+// impaired reports whether a check has failed for at least impairedFor. A failure whose start EC2 does not report does
+// not count.
 func impaired(summary *types.InstanceStatusSummary, now time.Time) bool {
 	if summary == nil {
 		return false
@@ -88,8 +89,8 @@ func impaired(summary *types.InstanceStatusSummary, now time.Time) bool {
 	return false
 }
 
-// over says whether a scheduled event has happened or was called off. EC2 goes on showing such events for up to a week,
-// and says so only at the beginning of their description.
+// over reports whether a scheduled event has happened or was called off. EC2 shows such events for up to a week longer
+// and marks them only at the beginning of their description.
 func over(description string) bool {
 	return strings.HasPrefix(description, "[Completed]") || strings.HasPrefix(description, "[Canceled]")
 }

@@ -17,7 +17,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// isolate makes an instance profile, and then IAM and Pricing hang. It returns a class that names the profile.
+// isolate creates an instance profile and then makes IAM and Pricing hang. It returns a class that names the profile.
 func (a *account) isolate() *awsv1.EC2NodeClass {
 	a.t.Helper()
 	cfg, err := config.LoadDefaultConfig(a.t.Context(), a.admin()...)
@@ -39,8 +39,8 @@ func (a *account) isolate() *awsv1.EC2NodeClass {
 	return class
 }
 
-// TestPrivateCluster: a class that names its instance profile becomes Ready, is planned with and is deleted, although IAM and
-// Pricing do not answer.
+// TestPrivateCluster checks that a class that names its instance profile becomes Ready, gets instance types, launches
+// and is released although IAM and Pricing do not answer.
 func TestPrivateCluster(t *testing.T) {
 	t.Parallel()
 	for _, isolated := range []bool{false, true} {
@@ -53,7 +53,7 @@ func TestPrivateCluster(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(provider.Close)
-			// The SDK gives a call that hangs up after a minute, and tries it again.
+			// The SDK gives up on a call that hangs after a minute, and retries it.
 			ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
 			defer cancel()
 			if class.Status, err = provider.ResolveNodeClass(ctx, class); err != nil {
@@ -97,7 +97,8 @@ func TestPrivateCluster(t *testing.T) {
 	}
 }
 
-// TestRoleNeedsIAM: in an isolated VPC nobody can make the profile of a class's role, and the class says so at once.
+// TestRoleNeedsIAM checks that a class with a role reports at once that an isolated VPC cannot create its instance
+// profile.
 func TestRoleNeedsIAM(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -115,7 +116,7 @@ func TestRoleNeedsIAM(t *testing.T) {
 	}
 }
 
-// TestUnknownInstanceProfile: that nobody made the given profile shows at the dry run.
+// TestUnknownInstanceProfile checks that the dry run finds a given instance profile that does not exist.
 func TestUnknownInstanceProfile(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

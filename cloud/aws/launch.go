@@ -21,8 +21,8 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// podAddresses is how many addresses a new instance is expected to take from its subnet at first: its own and one
-// warm interface's worth of the smallest types.
+// podAddresses is how many addresses a new instance is expected to take from its subnet at first: its own, and those of
+// one warm interface of the smallest types.
 const podAddresses = 10
 
 // Launch implements cloud.Provider.
@@ -57,12 +57,13 @@ func (p *Provider) Launch(ctx context.Context, request cloud.LaunchRequest) (clo
 	return result, nil
 }
 
-// sendOnce keeps the SDK from sending a launch again by itself: a token that was answered is not to be used once more, and who
-// sends it again because the reply was lost has to know that it is not the first time.
+// sendOnce stops the SDK from sending a launch again by itself. A token that was answered must not be used again, and a
+// caller that sends it again after a lost reply has to know that it is not the first time.
 func sendOnce(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
 
-// answered says of an error of CreateFleet whether EC2 has answered with it, and whether that leaves open what was launched,
-// as an error of EC2's own does (developer guide, "Ensuring idempotency in Amazon EC2 API requests": 5xx).
+// answered sets Answered on an error that EC2 returned for CreateFleet. It also sets Unsure on a server error (5xx)
+// other than throttling, because that leaves open what was launched (developer guide, "Ensuring idempotency in Amazon
+// EC2 API requests").
 func answered(err error) error {
 	var api smithy.APIError
 	var classified *cloud.Error
@@ -76,7 +77,7 @@ func answered(err error) error {
 	return &out
 }
 
-// learn draws the conclusions from a launch that brought nothing.
+// learn updates the caches after a launch that returned no instances.
 func (p *Provider) learn(request cloud.LaunchRequest, err error) {
 	switch {
 	case cloud.KindOf(err) == cloud.StaleRequest:
@@ -86,7 +87,7 @@ func (p *Provider) learn(request cloud.LaunchRequest, err error) {
 	}
 }
 
-// fleet renders the request. It depends on nothing else, so that a repetition is equal to the last byte.
+// fleet renders the request. It depends on nothing else, so a repetition is identical byte for byte.
 func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 	tags := tagList(request.Tags)
 	input := &ec2.CreateFleetInput{
@@ -98,7 +99,7 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 			DefaultTargetCapacityType: targetType(request),
 		},
 	}
-	// Network interfaces and spot requests are tagged by the launch template, as Karpenter does it.
+	// The launch template tags network interfaces and spot requests, as with Karpenter.
 	for _, resource := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet} {
 		input.TagSpecifications = append(input.TagSpecifications, types.TagSpecification{ResourceType: resource, Tags: tags})
 	}
@@ -123,7 +124,7 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 	return input
 }
 
-// targetType is what EC2 calls the capacity type. Reserved capacity is on-demand capacity that was bought before; only
+// targetType returns what EC2 calls the capacity type. Reserved capacity is on-demand capacity bought in advance; only
 // capacity blocks and interruptible reservations have markets of their own.
 func targetType(request cloud.LaunchRequest) types.DefaultTargetCapacityType {
 	switch {
@@ -173,7 +174,7 @@ func prioritize(configs []types.FleetLaunchTemplateConfigRequest, overrides []cl
 	}
 }
 
-// overrideOf finds the override a part of the reply is about, by instance type and subnet.
+// overrideOf finds the override that a part of the reply refers to, by instance type and subnet.
 func overrideOf(request cloud.LaunchRequest, reply *types.LaunchTemplateAndOverridesResponse) (cloud.Override, bool) {
 	if reply == nil || reply.Overrides == nil {
 		return cloud.Override{}, false
@@ -193,7 +194,7 @@ func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.C
 		set := &sets[i]
 		override, ok := overrideOf(request, set.LaunchTemplateAndOverrides)
 		if !ok {
-			// The instances exist and have to be accounted for, even if the reply hides where they came from.
+			// The instances exist and have to be accounted for, even if the reply does not say where they came from.
 			override = cloud.Override{InstanceType: string(set.InstanceType), Zone: aws.ToString(set.AvailabilityZone), Subnet: aws.ToString(set.SubnetId)}
 		}
 		p.subnets.took(override.Subnet, int64(len(set.InstanceIds))*podAddresses)
@@ -222,9 +223,9 @@ func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.C
 	return out
 }
 
-// refusals reads the errors of a reply: offerings without capacity go into the result and are remembered. It returns
-// what the launch failed of if it brought nothing: the first error that is not about capacity, because that one will
-// not go away by asking for other offerings.
+// refusals reads the errors of a reply. It adds offerings without capacity to the result and marks them as unavailable.
+// It returns the error for a launch without instances: the first error that is not about capacity, because other
+// offerings would not help, or else InsufficientCapacity.
 func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.CreateFleetError, result *cloud.LaunchResult) error {
 	var failure error
 	reason := ""
@@ -250,7 +251,8 @@ func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.Create
 		case "InsufficientFreeAddressesInSubnet":
 			p.catalogue.unavailable.markSubnet(override.Subnet)
 		case "ReservationCapacityExceeded":
-			// The number will be read again; the reservation may have room before an offering would be tried again.
+			// EC2's number is read again; the reservation may have room sooner than a marked offering would be tried
+			// again.
 			p.catalogue.reservations.full(override.Reservation)
 		default:
 			p.catalogue.unavailable.markOffering(key)

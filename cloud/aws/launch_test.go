@@ -86,7 +86,7 @@ func TestConcurrentTerminationsShareCalls(t *testing.T) {
 	if alive := a.Alive(); len(alive) != 0 {
 		t.Errorf("%d instances are alive", len(alive))
 	}
-	// A slow machine may need more than one batch, but never one for each.
+	// A slow machine may need more than one batch, but never one for each instance.
 	if calls := a.sim.CallCounts()["TerminateInstances"].Total; calls > 20 {
 		t.Errorf("100 terminations made %d calls", calls)
 	}
@@ -134,7 +134,7 @@ func TestSpotCostsLess(t *testing.T) {
 	}
 }
 
-// price returns the price of the first offering of a type in a capacity type.
+// price returns the price of the first offering of an instance type with a capacity type.
 func (a *account) price(name, capacityType string) float64 {
 	a.t.Helper()
 	class := a.NodeClass()

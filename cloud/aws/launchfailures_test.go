@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// prepare prepares a launch of one m5.large in one zone.
+// prepare prepares a launch of one instance from these offerings, with the group as its token.
 func (a *account) prepare(provider *aws.Provider, class *awsv1.EC2NodeClass, group string, keys ...cloud.OfferingKey) cloud.LaunchRequest {
 	a.t.Helper()
 	request, err := provider.PrepareLaunch(a.t.Context(), cloud.LaunchSpec{
@@ -29,7 +29,7 @@ func large(capacityType, zone string) cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: "m5.large", Zone: zone, CapacityType: capacityType}
 }
 
-// TestEveryMarketLaunches buys an instance in each of EC2's markets, which refuse each other's requests.
+// TestEveryMarketLaunches buys an instance in each of EC2's markets, each of which refuses the requests of the others.
 func TestEveryMarketLaunches(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -56,7 +56,7 @@ func TestEveryMarketLaunches(t *testing.T) {
 	}
 }
 
-// TestWhatAFailureSays holds which failures have spent their token, and which of them leave it open what was launched.
+// TestWhatAFailureSays checks which failures have spent their token, and which of them leave open what was launched.
 func TestWhatAFailureSays(t *testing.T) {
 	t.Parallel()
 	inBody := func(code, zone string) ec2sim.Faults {
@@ -103,8 +103,8 @@ func TestWhatAFailureSays(t *testing.T) {
 	}
 }
 
-// TestWithoutTheSpotRoleThereIsNoSpot lacks the service-linked role of spot: that is a want of capacity, of all spot, and
-// on-demand is launched at once.
+// TestWithoutTheSpotRoleThereIsNoSpot checks that without the service-linked role for spot, all spot counts as lacking
+// capacity, and on-demand can be launched at once.
 func TestWithoutTheSpotRoleThereIsNoSpot(t *testing.T) {
 	t.Parallel()
 	const code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
@@ -137,8 +137,9 @@ func TestWithoutTheSpotRoleThereIsNoSpot(t *testing.T) {
 	}
 }
 
-// TestWorkersShareLaunchTemplates has two workers launch in turns, one of which also cleans up, with clocks that differ by 45
-// minutes, or 45 minutes apart. Each launch is one CreateFleet, and nothing stays when the class goes.
+// TestWorkersShareLaunchTemplates lets two workers launch in turns, one of which also removes old templates, with
+// clocks that differ by 45 minutes, or 45 minutes between launches. Each launch is one CreateFleet, and no template is
+// left once the class is released.
 func TestWorkersShareLaunchTemplates(t *testing.T) {
 	t.Parallel()
 	for reason, test := range map[string]struct{ skew, step time.Duration }{
@@ -158,7 +159,7 @@ func TestWorkersShareLaunchTemplates(t *testing.T) {
 			t.Cleanup(cleaner.Close)
 			workers := []*aws.Provider{a.provider, cleaner}
 			class := a.NodeClass()
-			// launches are the CreateFleet calls so far that were no dry runs, and those that failed.
+			// launches counts the CreateFleet calls so far that were not dry runs, and those of them that failed.
 			launches := func() (sent, failed int) {
 				for _, call := range a.sim.Calls("CreateFleet") {
 					switch call.Code {

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// maxTemplates is how many launch templates EC2 takes in one fleet.
+	// maxTemplates is how many launch templates EC2 accepts in one fleet.
 	maxTemplates = 50
-	// prepareConcurrency bounds the launch templates one launch makes at a time.
+	// prepareConcurrency limits the launch templates one launch creates at a time.
 	prepareConcurrency = 4
 )
 
-// overrides makes the launch templates of a launch exist and completes its overrides.
+// overrides creates the launch templates of a launch where they do not exist and returns the overrides. It omits
+// choices whose templates would exceed maxTemplates.
 func (s *templateStore) overrides(ctx context.Context, spec cloud.LaunchSpec, choices []choice) ([]cloud.Override, error) {
 	names := make(map[templateKey]*string)
 	var order []templateKey
@@ -63,7 +64,7 @@ func (s *templateStore) overrides(ctx context.Context, spec cloud.LaunchSpec, ch
 	return overrides, nil
 }
 
-// of renders the launch template of one image and number of pods.
+// of renders the launch template of a class for a key.
 func (s *templateStore) of(ctx context.Context, class *awsv1.EC2NodeClass, nodePool string, labels map[string]string, taints []corev1.Taint,
 	key templateKey,
 ) (template, error) {

@@ -18,8 +18,8 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// machine is what this package keeps of an EC2 instance type: the description of the region's 700 types and more is
-// reduced on arrival, because it lives as long as the worker.
+// machine is what this package keeps of an EC2 instance type. The descriptions of a region's 700 or more types are
+// reduced on arrival, because they live as long as the worker.
 type machine struct {
 	name string
 	// labels are those every node of the type has, whatever its class.
@@ -31,12 +31,13 @@ type machine struct {
 	vcpus     int64
 	memoryMiB int64
 	storeGB   int64
-	// enis are those of the default network card, the only one the VPC CNI gives pods addresses from.
+	// enis is how many network interfaces the default network card has; the VPC CNI gives pods addresses from that card
+	// only.
 	enis       int64
 	ipv4PerENI int64
-	// cards are how many network interfaces each network card takes; nil where the type has no ENA.
+	// cards is how many network interfaces each network card takes, by its index; nil if the type has no ENA.
 	cards map[int32]int32
-	// efas is how many EFA interfaces it takes, nested says whether it runs virtual machines of its own.
+	// efas is how many EFA interfaces it takes; nested says whether it can run virtual machines of its own.
 	efas   int32
 	nested bool
 	// usage is the set of capacity types it is sold as.
@@ -45,11 +46,11 @@ type machine struct {
 	zones []string
 }
 
-// exotic reports whether the machine is one nobody wants by accident: with accelerators, or bare metal.
+// exotic reports whether the machine has accelerators or is bare metal, which nobody wants by accident.
 func (m *machine) exotic() bool { return m.bareMetal || len(m.extended) > 0 }
 
-// eniPods is the number of pods the VPC CNI has addresses for: each network interface keeps one address for itself, and
-// two pods more run on the host's network (https://github.com/awslabs/amazon-eks-ami, eni-max-pods).
+// eniPods returns the number of pods the VPC CNI has addresses for: each network interface keeps one address for
+// itself, and two more pods run on the host's network (https://github.com/awslabs/amazon-eks-ami, eni-max-pods).
 func (m *machine) eniPods(reservedENIs int64) int64 {
 	enis := m.enis - reservedENIs
 	if enis <= 0 {
@@ -112,7 +113,8 @@ func discoverOfferings(ctx context.Context, api *ec2.Client) (map[string][]strin
 	return zones, nil
 }
 
-// reduce keeps what planning and launching need of a description; false for one that is incomplete or offered nowhere.
+// reduce keeps what planning and launching need of a description. It returns false if the description is incomplete or
+// the type is offered nowhere.
 func reduce(info *types.InstanceTypeInfo, zones []string) (*machine, bool) {
 	if len(zones) == 0 || info.VCpuInfo == nil || info.MemoryInfo == nil || info.ProcessorInfo == nil || info.NetworkInfo == nil {
 		return nil, false
@@ -154,7 +156,7 @@ func reduce(info *types.InstanceTypeInfo, zones []string) (*machine, bool) {
 	return m, true
 }
 
-// mostEFAs is how many EFA interfaces a type takes.
+// mostEFAs returns how many EFA interfaces a type takes.
 func mostEFAs(network *types.NetworkInfo) int32 {
 	if network.EfaInfo == nil {
 		return 0
@@ -162,7 +164,7 @@ func mostEFAs(network *types.NetworkInfo) int32 {
 	return aws.ToInt32(network.EfaInfo.MaximumEfaInterfaces)
 }
 
-// devices are the extended resources the device plugins of EKS announce for a type.
+// devices returns the extended resources that the device plugins of EKS advertise for a type.
 func devices(info *types.InstanceTypeInfo) corev1.ResourceList {
 	counts := make(map[corev1.ResourceName]int64)
 	if info.GpuInfo != nil {
@@ -170,7 +172,7 @@ func devices(info *types.InstanceTypeInfo) corev1.ResourceList {
 			count := int64(aws.ToInt32(gpu.Count))
 			switch aws.ToString(gpu.Manufacturer) {
 			case "NVIDIA":
-				// A type with a share of a GPU has a count of 0 and announces one logical GPU.
+				// A type with a share of a GPU has a count of 0 and advertises one logical GPU.
 				counts[awsv1.ResourceNVIDIAGPU] += max(count, int64(aws.ToInt32(gpu.LogicalGpuCount)))
 			case "AMD":
 				counts[awsv1.ResourceAMDGPU] += count
@@ -197,11 +199,11 @@ func devices(info *types.InstanceTypeInfo) corev1.ResourceList {
 	return list
 }
 
-// typeName takes a type's name apart: category, generation, and whatever variants follow, before the dot. The high
-// memory types carry their size in between (u-6tb1).
+// typeName splits a type's name before the dot into category, generation, and any variants. The names of high memory
+// types contain their size after the category (u-6tb1).
 var typeName = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)[^.]*\.`)
 
-// machineLabels are the well-known labels of a type (reference section 5). A label that does not apply is left out.
+// machineLabels returns the well-known labels of a type (reference section 5). A label that does not apply is left out.
 func machineLabels(info *types.InstanceTypeInfo, m *machine) map[string]string {
 	arch := "amd64"
 	if m.arm64 {
@@ -266,7 +268,7 @@ func acceleratorLabels(info *types.InstanceTypeInfo, set map[string]string) {
 	}
 }
 
-// networkMbps is the bandwidth a type can always count on, over all its network cards.
+// networkMbps returns the baseline bandwidth of a type over all its network cards, in megabits per second.
 func networkMbps(network *types.NetworkInfo) int64 {
 	var gbps float64
 	for _, card := range network.NetworkCards {
@@ -275,10 +277,10 @@ func networkMbps(network *types.NetworkInfo) int64 {
 	return int64(math.Round(gbps * 1000))
 }
 
-// labelValue writes a maker's or product's name the way label values are written.
+// labelValue turns the name of a manufacturer or a product into a label value.
 func labelValue(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", "-")) }
 
-// filter is an EC2 filter.
+// filter returns an EC2 filter.
 func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: values}
 }

@@ -7,10 +7,10 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// templateNetwork sets the security groups, on the instance where EC2 may choose its one interface, and on interfaces
-// of their own where the class says anything about them or where they need IPv6 addresses. The nodes of an IPv6 cluster
-// take one for each interface that has addresses at all, and keep the first for as long as they live. With EFA interfaces
-// there is one on each network card, as far as they go.
+// templateNetwork sets the security groups of a launch template. They are on the instance if EC2 may choose its only
+// interface, and on interfaces that the template lists if the class says anything about interfaces or if these need
+// IPv6 addresses. In an IPv6 cluster, each interface that has addresses at all gets one IPv6 address, and keeps the
+// first for as long as it lives. With EFA, there is one interface on each of the first efas network cards.
 func templateNetwork(class *awsv1.EC2NodeClass, ipv6 bool, efas int32, data *types.RequestLaunchTemplateData) {
 	var groups []string
 	for _, group := range class.Status.SecurityGroups {
@@ -54,11 +54,12 @@ func templateNetwork(class *awsv1.EC2NodeClass, ipv6 bool, efas int32, data *typ
 	}
 }
 
-// interfaceEFA is an EFA interface with IP addresses, which a class cannot list but a claim can ask for.
+// interfaceEFA is an EFA interface with IP addresses, which a class cannot list but a claim can request.
 const interfaceEFA awsv1.InterfaceType = "efa"
 
-// efaInterfaces are EFA interfaces on the first network cards. The primary interface has the device index 0 and those of other
-// cards have 1, as EC2 wants it (EC2 User Guide, "Elastic Fabric Adapter", "Maximize network bandwidth").
+// efaInterfaces returns EFA interfaces on the first network cards. The primary interface has the device index 0 and
+// those of other cards have 1, as EC2 requires (EC2 User Guide, "Elastic Fabric Adapter", "Maximize network
+// bandwidth").
 func efaInterfaces(count int32) []*awsv1.NetworkInterface {
 	var devices []*awsv1.NetworkInterface
 	for card := range count {
@@ -67,7 +68,7 @@ func efaInterfaces(count int32) []*awsv1.NetworkInterface {
 	return devices
 }
 
-// addresses sets what an interface has besides its private IPv4 address.
+// addresses sets the addresses of an interface besides its private IPv4 address.
 func addresses(request *types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, prefixes *int32, ipv6 bool) {
 	if !ipv6 {
 		request.Ipv4PrefixCount = prefixes

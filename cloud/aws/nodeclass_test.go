@@ -31,7 +31,7 @@ func (a *account) resolve(provider *aws.Provider, class *awsv1.EC2NodeClass) {
 	class.Status = status
 }
 
-// spec asks for m5.large and m6g.large wherever they are.
+// spec returns a launch of m5.large and m6g.large in all zones of the class.
 func (a *account) spec(class *awsv1.EC2NodeClass, group string, count int) cloud.LaunchSpec {
 	spec := cloud.LaunchSpec{Group: group, Count: count, Class: class, NodePool: "default", CapacityType: "on-demand"}
 	for _, name := range []string{"m6g.large", "m5.large"} {
@@ -95,8 +95,8 @@ func TestBrokenNodeClasses(t *testing.T) {
 	}
 }
 
-// TestAMissingRoleIsNamed has an EC2NodeClass come before its role, as with two pipelines: it says what is missing, and is
-// Ready as soon as the role is there.
+// TestAMissingRoleIsNamed creates an EC2NodeClass before its role, as two separate pipelines may do. The class names
+// what is missing, and is Ready as soon as the role exists.
 func TestAMissingRoleIsNamed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -170,7 +170,7 @@ func TestLaunchTemplatesAreSharedAndCleanedUp(t *testing.T) {
 	if first.Overrides[0].LaunchTemplate != second.Overrides[0].LaunchTemplate {
 		t.Error("a new worker names the same template otherwise")
 	}
-	// One call more is the new worker's validation.
+	// The validation of the new worker makes one more call.
 	if again := a.sim.CallCounts()["CreateLaunchTemplate"].Total; again > made+1 {
 		t.Errorf("a new worker made %d templates that were there", again-made-1)
 	}
@@ -262,7 +262,7 @@ func TestTheWholeCatalogue(t *testing.T) {
 	if len(pods) < 400 {
 		t.Errorf("%d types; the simulator has at least 400, on more than one page", len(pods))
 	}
-	// From the list EKS publishes.
+	// These are from the list that EKS publishes.
 	for name, want := range map[string]string{
 		"m5.large": "29", "c5.4xlarge": "234", "t3.small": "11", "r6g.16xlarge": "737", "g4dn.xlarge": "29", "m5.metal": "737",
 	} {

@@ -6,7 +6,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// TestLaunchByOverlaidPrices launches what a NodeOverlay has made the cheapest, though EC2 sells it for more than another.
+// TestLaunchByOverlaidPrices launches the type that a NodeOverlay makes the cheapest, although EC2 charges more for it
+// than for another.
 func TestLaunchByOverlaidPrices(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

@@ -15,7 +15,7 @@ func TestPricesOfOtherPartitions(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		why, region string
-		broken      bool    // the price list cannot be had
+		broken      bool    // the price list cannot be read
 		price       float64 // of an m5.large, which costs 0.096 dollars in us-east-1
 		asks        bool
 	}{

@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestALocalZone offers what a Local Zone has, on-demand alone, and launches there.
+// TestALocalZone checks that a Local Zone offers only what it has, as on-demand only, and launches there.
 func TestALocalZone(t *testing.T) {
 	t.Parallel()
 	const local = "us-east-1-bos-1a"
@@ -49,7 +49,8 @@ func TestALocalZone(t *testing.T) {
 	}
 }
 
-// TestSubnetsOfAnotherAccount selects shared subnets by their ids and launches into them, with the rights of deploy/iam.
+// TestSubnetsOfAnotherAccount selects shared subnets by their ids and launches into them with the permissions of
+// deploy/iam.
 func TestSubnetsOfAnotherAccount(t *testing.T) {
 	t.Parallel()
 	a := startAccount(t, ec2sim.Options{CatalogueFile: "testdata/catalogue.json", SubnetOwner: "210987654321"})
@@ -69,8 +70,8 @@ func TestSubnetsOfAnotherAccount(t *testing.T) {
 	}
 }
 
-// TestTheSubnetWithTheMostAddresses has two subnets in a zone. The one with more free addresses is launched into, until the
-// CNI plugin of its instances has taken them; one that is exhausted is not launched into for a while.
+// TestTheSubnetWithTheMostAddresses has two subnets in a zone. Launches use the one with more free addresses, until the
+// CNI plugin of its instances has taken them.
 func TestTheSubnetWithTheMostAddresses(t *testing.T) {
 	t.Parallel()
 	const small, medium = "subnet-0a5e7e0000000004", "subnet-0a5e7e0000000005"
@@ -86,7 +87,7 @@ func TestTheSubnetWithTheMostAddresses(t *testing.T) {
 		if err != nil || len(result.Instances) != 1 {
 			t.Fatalf("%s: %+v, %v", token, result, err)
 		}
-		a.Advance(2 * time.Minute) // until the numbers are read again
+		a.Advance(2 * time.Minute) // until the free addresses are read again
 		return result.Instances[0].Subnet, result.Instances[0].ID
 	}
 	subnet, first := launch("first")
@@ -105,8 +106,8 @@ func TestTheSubnetWithTheMostAddresses(t *testing.T) {
 	}
 }
 
-// TestAnExhaustedSubnet takes the last address of a zone's only subnet between the look at it and the launch: that is a want of
-// capacity there, and another zone is launched into.
+// TestAnExhaustedSubnet takes the last address of a zone's only subnet between preparing and launching. The launch
+// lacks capacity in that zone, and the next one uses another zone.
 func TestAnExhaustedSubnet(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

@@ -15,20 +15,20 @@ import (
 	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
 )
 
-// refreshCatalogue is how long instance types, offerings and prices stay as they are.
+// refreshCatalogue is how long instance types, offerings and prices are kept before they are refreshed.
 const refreshCatalogue = 12 * time.Hour
 
-// pricePatience is how long planning waits for the first price list: the table has to do where Pricing, which has endpoints
-// in a few regions only, is not reached.
+// pricePatience is how long planning waits for the first price list. Pricing has endpoints in a few regions only; where
+// it cannot be reached, planning uses the built-in table.
 const pricePatience = 5 * time.Second
 
-// linux is the product that spot prices are asked for.
+// linux is the product whose spot prices are read.
 const linux = "Linux/UNIX"
 
-// spotPool is what a spot price belongs to.
+// spotPool is the pool that a spot price applies to.
 type spotPool struct{ instanceType, zone string }
 
-// pricingRegion returns the region whose Pricing API serves a region: it exists in four of them.
+// pricingRegion returns the region whose Pricing API serves a region. The API exists in four of them.
 func pricingRegion(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
@@ -42,8 +42,8 @@ func pricingRegion(region string) string {
 	}
 }
 
-// hasPricing reports whether a region's credentials are good for a Pricing API: of AWS's partitions only the commercial one
-// and China have one (AWS Billing User Guide, "AWS Price List Query API endpoints").
+// hasPricing reports whether a region's credentials work for a Pricing API. Of AWS's partitions, only the commercial
+// one and China have one (AWS Billing User Guide, "AWS Price List Query API endpoints").
 func hasPricing(region string) bool {
 	for _, prefix := range []string{"us-gov-", "us-iso", "eu-iso", "eusc-"} {
 		if strings.HasPrefix(region, prefix) {
@@ -56,7 +56,7 @@ func hasPricing(region string) bool {
 // inChina reports whether a region charges in yuan.
 func inChina(region string) bool { return strings.HasPrefix(region, "cn-") }
 
-// currency is what a region's prices are in, as the price list writes it.
+// currency returns the currency of a region's prices, as the price list writes it.
 func currency(region string) string {
 	if inChina(region) {
 		return "CNY"
@@ -123,7 +123,7 @@ type product struct {
 	} `json:"terms"`
 }
 
-// parseProduct returns the instance type of a price list document and its price per hour in a currency, 0 where the
+// parseProduct returns the instance type of a price list document and its price per hour in a currency, 0 if the
 // document has none.
 func parseProduct(document, currency string) (string, float64, error) {
 	var p product
@@ -148,7 +148,7 @@ func parseProduct(document, currency string) (string, float64, error) {
 	return p.Product.Attributes.InstanceType, 0, nil
 }
 
-// loadSpotPrices reads the present spot price of every pool.
+// loadSpotPrices reads the current spot price of every pool.
 func loadSpotPrices(ctx context.Context, api *ec2.Client, now time.Time) (map[spotPool]float64, error) {
 	prices := make(map[spotPool]float64, 4000)
 	latest := make(map[spotPool]time.Time, 4000)
@@ -169,7 +169,7 @@ func loadSpotPrices(ctx context.Context, api *ec2.Client, now time.Time) (map[sp
 	return prices, nil
 }
 
-// addSpotPrice takes over a price unless a later one of the pool is known.
+// addSpotPrice records a price unless a later one of the pool is known.
 func addSpotPrice(prices map[spotPool]float64, latest map[spotPool]time.Time, entry *ec2types.SpotPrice) {
 	price, err := strconv.ParseFloat(aws.ToString(entry.SpotPrice), 64)
 	if err != nil || price <= 0 {

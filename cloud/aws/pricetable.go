@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// priceTable is what on-demand prices start from: a worker that cannot reach the Pricing API, or has not yet, still
-// has to tell a cheap type from a dear one.
+// priceTable is the built-in table of on-demand prices. A worker that cannot reach the Pricing API, or has not yet,
+// still has to tell a cheap type from an expensive one.
 //
 //go:embed prices.txt
 var priceTable string
@@ -56,7 +56,7 @@ func parsePriceTable(table string) (map[string]familyPrice, error) {
 	return families, lines.Err()
 }
 
-// of returns the price of a size of the family, and false where the table cannot know it.
+// of returns the price of a size of the family, and false if the table does not determine it.
 func (f familyPrice) of(size string) (float64, bool) {
 	if price, ok := f.exceptions[size]; ok {
 		return price, true
@@ -65,7 +65,7 @@ func (f familyPrice) of(size string) (float64, bool) {
 	return f.large * n, ok
 }
 
-// largesIn returns how many times the large size a size is: 2 for xlarge, 8 for 4xlarge, a half for medium.
+// largesIn returns a size as a multiple of the large size: 2 for xlarge, 8 for 4xlarge, a half for medium.
 func largesIn(size string) (float64, bool) {
 	switch size {
 	case "nano":
@@ -88,12 +88,13 @@ func largesIn(size string) (float64, bool) {
 	return 2 * float64(n), true
 }
 
-// yuanPerDollar is what a machine costs in yuan in the China regions where it costs a dollar in us-east-1: c5.large 0.739 in
-// cn-north-1 and 0.085 (https://www.amazonaws.cn/en/ec2/pricing). It is no rate of exchange.
+// yuanPerDollar is what a machine costs in yuan in the China regions if it costs one dollar in us-east-1: c5.large
+// costs 0.739 in cn-north-1 and 0.085 in us-east-1 (https://www.amazonaws.cn/en/ec2/pricing). It is not an exchange
+// rate.
 const yuanPerDollar = 8.7
 
-// inCurrency turns a built-in price, which is one of us-east-1, into the currency of a region, so that prices of different
-// currencies are never compared.
+// inCurrency converts a built-in price, which is one of us-east-1, into the currency of a region, so that prices in
+// different currencies are never compared.
 func inCurrency(region string, dollars float64) float64 {
 	if inChina(region) {
 		return dollars * yuanPerDollar
@@ -115,6 +116,6 @@ func staticPrice(instanceType string) (float64, bool) {
 	return f.of(size)
 }
 
-// BuiltinPrice returns the on-demand price per hour that is assumed of an instance type before the Pricing API is asked: that of
-// us-east-1, in US dollars.
+// BuiltinPrice returns the on-demand price per hour that is assumed for an instance type before the Pricing API has
+// answered: that of us-east-1, in US dollars.
 func BuiltinPrice(instanceType string) (float64, bool) { return staticPrice(instanceType) }

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// Where prices are not EC2's own, EC2 is told what to take first.
+// If prices are overlaid, EC2 is given priorities.
 func TestFleetByPriority(t *testing.T) {
 	t.Parallel()
 	overrides := []cloud.Override{

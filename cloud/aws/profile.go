@@ -19,26 +19,26 @@ import (
 // maxProfileName is IAM's limit for the name of an instance profile.
 const maxProfileName = 128
 
-// profiles makes the instance profiles of node classes that name a role, and removes them.
+// profiles creates and removes the instance profiles of node classes that name a role.
 type profiles struct {
 	api             *iam.Client
 	cluster, region string
-	isolated        bool // IAM is not reached
+	isolated        bool // IAM cannot be reached
 	now             func() time.Time
 	log             *zap.Logger
 	instances       *instanceReader
 
 	known *ttlCache[string, struct{}]  // profiles that are there and have their role
-	old   *ttlCache[string, time.Time] // since when profiles of former roles are known
+	old   *ttlCache[string, time.Time] // when profiles of former roles were first seen
 }
 
-// path is where the instance profiles made for a class are kept, so that they can be found again by it.
+// path returns the path of the instance profiles created for a class, by which they can be found again.
 func (p *profiles) path(class *awsv1.EC2NodeClass) string {
 	return fmt.Sprintf("/karpenter/%s/%s/%s/", p.region, p.cluster, class.UID)
 }
 
-// name is the name of the profile of a class for its role. It follows from both, so that a crash between making
-// a profile and recording it makes no second one, and a new role gets a new profile.
+// name returns the name of the profile of a class for its role. It is derived from both, so that a crash between
+// creating a profile and recording it does not lead to a second one, and a new role gets a new profile.
 func (p *profiles) name(class *awsv1.EC2NodeClass) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{p.region, class.Name, string(class.UID), class.Spec.Role}, "\x00")))
 	suffix := "_" + hex.EncodeToString(sum[:8])
@@ -46,8 +46,8 @@ func (p *profiles) name(class *awsv1.EC2NodeClass) string {
 	return cluster[:min(len(cluster), maxProfileName-len(suffix))] + suffix
 }
 
-// ensure makes the instance profile of a class exist, with its role, and returns its name. Each step is
-// repeated safely.
+// ensure creates the instance profile of a class, with its role, if it does not exist, and returns its name. Each step
+// is safe to repeat.
 func (p *profiles) ensure(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
 	name := p.name(class)
 	if _, ok := p.known.get(name); ok {
@@ -70,8 +70,8 @@ func (p *profiles) ensure(ctx context.Context, class *awsv1.EC2NodeClass) (strin
 	return name, nil
 }
 
-// removeOld deletes the profiles a class had for other roles: an hour after they were first seen to be old,
-// because launches prepared with them may still be under way, and only when no instance runs with them.
+// removeOld deletes the profiles a class had for other roles: an hour after it first saw that they are old, because
+// launches prepared with them may still be under way, and only if no instance uses them.
 func (p *profiles) removeOld(ctx context.Context, class *awsv1.EC2NodeClass, current string) error {
 	profiles, err := p.of(ctx, class)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *profiles) removeOld(ctx context.Context, class *awsv1.EC2NodeClass, cur
 	return nil
 }
 
-// roleName is a role without its path, which IAM's calls do not take.
+// roleName returns a role without its path, which IAM's calls do not accept.
 func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
 func (p *profiles) get(ctx context.Context, name string) (*types.InstanceProfile, error) {
@@ -134,7 +134,7 @@ func (p *profiles) create(ctx context.Context, class *awsv1.EC2NodeClass, name s
 	return out.InstanceProfile, nil
 }
 
-// attachRole leaves exactly this role in the profile, which holds one at most.
+// attachRole makes this role the only one of the profile, which holds one at most.
 func (p *profiles) attachRole(ctx context.Context, profile *types.InstanceProfile, role string) error {
 	for _, attached := range profile.Roles {
 		if aws.ToString(attached.RoleName) == role {
@@ -160,7 +160,7 @@ func (p *profiles) detachRole(ctx context.Context, profile *types.InstanceProfil
 	return classify("RemoveRoleFromInstanceProfile", err)
 }
 
-// of lists the profiles made for a class.
+// of lists the profiles created for a class.
 func (p *profiles) of(ctx context.Context, class *awsv1.EC2NodeClass) ([]types.InstanceProfile, error) {
 	var out []types.InstanceProfile
 	pages := iam.NewListInstanceProfilesPaginator(p.api, &iam.ListInstanceProfilesInput{
@@ -176,7 +176,7 @@ func (p *profiles) of(ctx context.Context, class *awsv1.EC2NodeClass) ([]types.I
 	return out, nil
 }
 
-// remove deletes a profile and detaches its roles first; one that is gone already is fine.
+// remove detaches a profile's roles and deletes it. It succeeds if the profile is already gone.
 func (p *profiles) remove(ctx context.Context, profile *types.InstanceProfile) error {
 	for _, role := range profile.Roles {
 		if err := p.detachRole(ctx, profile, role); err != nil {
@@ -194,8 +194,8 @@ func (p *profiles) remove(ctx context.Context, profile *types.InstanceProfile) e
 // iamPatience is how long the release of a class that has no role waits for IAM.
 const iamPatience = 5 * time.Second
 
-// release deletes the profiles made for a class. One that names a profile of somebody else's has some only if it once
-// had a role: a cluster that does not reach IAM, or has no permissions there, can do without the look.
+// release deletes the profiles created for a class. A class without a role has some only if it once had one, so release
+// does not fail for it if IAM cannot be reached or denies permission.
 func (p *profiles) release(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	if p.isolated {
 		return nil

@@ -50,14 +50,14 @@ func limitOf(action string) limit {
 const (
 	// slowest is the share of the published refill rate below which a bucket does not slow down.
 	slowest = 1.0 / 20
-	// slowDown and speedUp are what a rate is multiplied with after a throttled and after a good reply: around the rate
+	// slowDown and speedUp are the factors for a rate after a throttled and after a successful reply. Around the rate
 	// that the account really has, about one call in five is throttled.
 	slowDown = 0.7
 	speedUp  = 1.1
 )
 
-// bucket is the client's image of one of EC2's token buckets. The account's other users drink from the same bucket, so
-// the image is corrected by what EC2 says: a throttled reply lowers the rate, each good one gives a little back.
+// bucket is a model of one of EC2's token buckets. The account's other users share the real bucket, so EC2's replies
+// correct the model: a throttled reply lowers the rate, and each successful one raises it a little.
 type bucket struct {
 	published limit
 	limiter   *rate.Limiter
@@ -73,7 +73,7 @@ func newBucket(l limit) *bucket {
 	return &bucket{published: l, limiter: rate.NewLimiter(l.refill, l.burst), turn: make(chan struct{}, 1), allowed: l.refill}
 }
 
-// take waits for a token and returns when it got it.
+// take waits for a token and returns the time at which it got one.
 func (b *bucket) take(ctx context.Context) (time.Time, error) {
 	select {
 	case b.turn <- struct{}{}:
@@ -85,8 +85,8 @@ func (b *bucket) take(ctx context.Context) (time.Time, error) {
 	return time.Now(), err
 }
 
-// report takes over what EC2 said to a call that took its token at an instant. Calls that were under way when the
-// bucket last slowed down say nothing new.
+// report adjusts the rate to EC2's reply to a call that took its token at this time. It ignores that a call was
+// throttled if the bucket has slowed down since.
 func (b *bucket) report(taken time.Time, throttled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// finding is what one part of a class came to.
+// finding is the result for one part of a class.
 type finding struct {
 	status  metav1.ConditionStatus
 	reason  string
@@ -25,8 +25,8 @@ func bad(reason, format string, args ...any) finding {
 	return finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 }
 
-// judge turns an error into a finding where a person has to do something about it; other errors are returned and the
-// class is resolved again.
+// judge turns an error that needs a person's action into a finding. It returns other errors, so that the class is
+// resolved again.
 func judge(err error) (finding, error) {
 	switch cloud.KindOf(err) {
 	case cloud.Forbidden, cloud.Invalid:
@@ -35,10 +35,10 @@ func judge(err error) (finding, error) {
 	return finding{}, err
 }
 
-// readiness finds what node classes select, and says whether it is there.
+// readiness resolves what node classes select and reports whether it exists.
 type readiness struct {
 	ec2          *ec2.Client
-	isolated     bool // IAM is not reached
+	isolated     bool // IAM cannot be reached
 	cluster      *refreshed[clusterFacts]
 	images       *imageFinder
 	subnets      *subnetPool
@@ -46,7 +46,7 @@ type readiness struct {
 	profiles     *profiles
 }
 
-// The messages for what a selector does not find are Karpenter's, word for word: alerts match on them.
+// The messages for selectors without matches are Karpenter's, word for word, because alerts match on them.
 func (r *readiness) resolveImages(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	class.Status.AMIs = nil
 	if alias, ok := class.Alias(); ok {
@@ -103,7 +103,7 @@ func (r *readiness) resolveSecurityGroups(ctx context.Context, class *awsv1.EC2N
 func (r *readiness) resolveProfile(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	class.Status.InstanceProfile = ""
 	if given := class.Spec.InstanceProfile; given != nil && *given != "" {
-		// IAM is not asked: private clusters do not reach it. Whether there is such a profile, the dry runs tell.
+		// IAM is not asked, because private clusters cannot reach it. The dry runs show whether the profile exists.
 		class.Status.InstanceProfile = *given
 		return fine, nil
 	}
@@ -124,7 +124,7 @@ func (r *readiness) resolveProfile(ctx context.Context, class *awsv1.EC2NodeClas
 	return fine, nil
 }
 
-// resolveReservations finds the class's capacity reservations. Classes that select none have no condition about it.
+// resolveReservations finds the class's capacity reservations. Classes that select none have no condition for them.
 func (r *readiness) resolveReservations(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	found, err := r.reservations.selectReservations(ctx, class.Spec.CapacityReservationSelectorTerms)
 	if err != nil {

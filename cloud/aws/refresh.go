@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// retryRefresh is how long a failed refresh is not tried again.
+// retryRefresh is how long to wait after a failed refresh before the next one.
 const retryRefresh = time.Minute
 
-// background runs the refreshes of a provider and ends them when it is closed.
+// background runs the refreshes of a provider and stops them when it is closed.
 type background struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -36,8 +36,8 @@ func (b *background) close() {
 	b.wg.Wait()
 }
 
-// refreshed is a value that is loaded when it is first asked for and loaded again in the background when it has become
-// old. Callers wait for the first load only; a refresh that fails keeps the old value and is logged.
+// refreshed is a value that is loaded on first use and loaded again in the background once it is old. Callers wait for
+// the first load only. A failed refresh keeps the old value and is logged.
 type refreshed[T any] struct {
 	name string
 	ttl  time.Duration
@@ -47,13 +47,13 @@ type refreshed[T any] struct {
 	bg   *background
 	// optional values are empty when their first load fails; it is then retried like a failed refresh.
 	optional bool
-	// patience, where it is set, is how long callers wait for the first load, in all. Then they get an empty value until it
-	// is there.
+	// patience, if it is set, is how long callers wait in total for the first load. After that they get an empty value
+	// until the load succeeds.
 	patience time.Duration
 
 	flight singleflight.Group
 	mu     sync.Mutex
-	// lost is closed when the patience is at an end; nil before the first call.
+	// lost is closed when the patience has run out; nil before the first call.
 	lost  chan struct{}
 	value T
 	seq   uint64 // counts the loads; 0 before the first
@@ -80,7 +80,7 @@ func (r *refreshed[T]) get(ctx context.Context) (T, uint64, error) {
 	}
 	lost := r.lost
 	r.mu.Unlock()
-	// The load outlives a caller who gives up, because others may be waiting for it.
+	// The load continues when a caller gives up, because others may be waiting for it.
 	done := r.flight.DoChan("", func() (any, error) {
 		r.mu.Lock()
 		loaded := r.seq > 0

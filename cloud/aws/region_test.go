@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestTheRegionOfTheMachine has a worker without any configured region on a machine of an account in eu-west-1.
+// TestTheRegionOfTheMachine starts a worker without a configured region on an EC2 instance in eu-west-1.
 func TestTheRegionOfTheMachine(t *testing.T) {
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -8,8 +8,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// RepairPolicies implements cloud.Provider. They are Karpenter's: Ready is the kubelet's own, the other conditions are
-// those of the EKS node monitoring agent, and a broken accelerator is given up soonest.
+// RepairPolicies implements cloud.Provider. They are Karpenter's: Ready is the kubelet's own condition, the others are
+// those of the EKS node monitoring agent, and a broken accelerator is tolerated for the shortest time.
 func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	const patience = 30 * time.Minute
 	return []cloud.RepairPolicy{

@@ -21,16 +21,17 @@ import (
 )
 
 const (
-	// refreshReservations is how old the numbers of free places in reservations may be.
+	// refreshReservations is how old the counts of free places in reservations may be.
 	refreshReservations = time.Minute
-	// blockEnds is how long before its end a capacity block takes no new instances: EC2 empties it half an hour before.
+	// blockEnds is how long before its end a capacity block stops taking new instances: EC2 empties it half an hour
+	// before the end.
 	blockEnds = 40 * time.Minute
-	// reservedDiscount makes what is reserved cheaper than anything else, and keeps the order of its prices.
+	// reservedDiscount makes reserved offerings cheaper than all others and keeps the order of their prices.
 	reservedDiscount = 10_000_000
 )
 
 // reservationPool knows how much room capacity reservations have. Launches of this process count at once; EC2's own
-// number is read again every minute. What other processes launch is noticed then, or when EC2 refuses a launch.
+// count is read again every minute. Launches of other processes are noticed then, or when EC2 refuses a launch.
 type reservationPool struct {
 	api *ec2.Client
 	now func() time.Time
@@ -50,13 +51,13 @@ func newReservationPool(api *ec2.Client, now func() time.Time) *reservationPool 
 	return &reservationPool{api: api, now: now, room: make(map[string]reservationRoom)}
 }
 
-// reservationQuery is one question for reservations: these, or those that pass the filters.
+// reservationQuery is one query for reservations, by ids or by filters.
 type reservationQuery struct {
 	ids     []string
 	filters []types.Filter
 }
 
-// reservationQueries turns selector terms into queries: the ids go together.
+// reservationQueries turns selector terms into queries. Terms with ids share queries.
 func reservationQueries(terms []awsv1.CapacityReservationSelectorTerm) []reservationQuery {
 	var queries []reservationQuery
 	var ids []string
@@ -98,8 +99,8 @@ func (r *reservationPool) selectReservations(ctx context.Context, terms []awsv1.
 	return slices.SortedFunc(maps.Values(found), func(a, b awsv1.CapacityReservation) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
-// describe reads active reservations and takes over their numbers. EC2 answers nothing where it does not know one of several
-// ids, so each of them is asked for alone then.
+// describe reads active reservations and records their free places. If EC2 does not know one of several ids, the whole
+// call fails, and describe asks for each id separately.
 func (r *reservationPool) describe(ctx context.Context, query reservationQuery) ([]types.CapacityReservation, error) {
 	found, err := r.read(ctx, query)
 	if hasCode(err, "InvalidCapacityReservationId.NotFound") {
@@ -126,7 +127,8 @@ func (r *reservationPool) describe(ctx context.Context, query reservationQuery) 
 	return found, nil
 }
 
-// read asks EC2. Ids and the size of a page exclude each other (API reference, DescribeCapacityReservations, MaxResults).
+// read asks EC2 for reservations. Ids and a page size cannot be combined (API reference, DescribeCapacityReservations,
+// MaxResults).
 func (r *reservationPool) read(ctx context.Context, query reservationQuery) ([]types.CapacityReservation, error) {
 	input := &ec2.DescribeCapacityReservationsInput{
 		CapacityReservationIds: query.ids,
@@ -146,7 +148,7 @@ func (r *reservationPool) read(ctx context.Context, query reservationQuery) ([]t
 	return out, nil
 }
 
-// set is called with the lock held.
+// set records how much room a reservation has. The caller holds the lock.
 func (r *reservationPool) set(id string, left int) {
 	if known, ok := r.room[id]; !ok || known.left != left {
 		r.seq++
@@ -178,8 +180,8 @@ func readReservation(in *types.CapacityReservation, now time.Time) awsv1.Capacit
 	return out
 }
 
-// rooms returns how much room reservations have, reading what is unknown or old, and a number that changes whenever the
-// answers may have. A reservation EC2 no longer shows has none.
+// rooms returns how much room reservations have, and a number that changes whenever the answers may have changed. It
+// reads from EC2 what is unknown or old. A reservation EC2 no longer shows has no room.
 func (r *reservationPool) rooms(ctx context.Context, reservations []awsv1.CapacityReservation) (map[string]int, uint64, error) {
 	if len(reservations) == 0 {
 		return nil, 0, nil
@@ -232,17 +234,18 @@ func (r *reservationPool) refresh(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// took counts instances that were launched into a reservation.
+// took subtracts the instances that were launched into a reservation from its room.
 func (r *reservationPool) took(id string, n int) {
 	r.change(id, func(left int) int { return max(0, left-n) })
 }
 
-// full notes that EC2 has refused a launch for want of room.
+// full records that EC2 has refused a launch for lack of room.
 func (r *reservationPool) full(id string) {
 	r.change(id, func(int) int { return 0 })
 }
 
-// change keeps the time of the reading: EC2's own number comes back within a minute.
+// change adjusts a reservation's room but keeps the time of its reading, so that EC2's own count returns within a
+// minute.
 func (r *reservationPool) change(id string, left func(int) int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,7 +255,8 @@ func (r *reservationPool) change(id string, left func(int) int) {
 	}
 }
 
-// reservedOfferings returns the offerings a machine has by the class's reservations, ordered by zone and id.
+// reservedOfferings returns the offerings a machine has through the class's reservations, in the order of the class's
+// status.
 func (r *resolvedClass) reservedOfferings(m *machine, market market) []cloud.Offering {
 	var offerings []cloud.Offering
 	for _, reservation := range r.reservations[m.name] {
@@ -280,7 +284,7 @@ func (r *resolvedClass) reservedOfferings(m *machine, market market) []cloud.Off
 	return offerings
 }
 
-// marketOf is the market in which a class's reservation is used; empty where that is on-demand, and without a reservation.
+// marketOf returns the market in which a class's reservation is used: "" for on-demand, or without a reservation.
 func marketOf(class *awsv1.EC2NodeClass, id string) types.MarketType {
 	if id == "" {
 		return ""

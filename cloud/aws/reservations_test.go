@@ -25,7 +25,7 @@ func (a *account) reserve(want ec2sim.Reservation) string {
 	return id
 }
 
-// resolvedClass is a class that selects reservations, with its status.
+// resolvedClass returns a resolved class that selects reservations.
 func (a *account) resolvedClass(terms ...awsv1.CapacityReservationSelectorTerm) *awsv1.EC2NodeClass {
 	a.t.Helper()
 	class := a.NodeClass()
@@ -38,7 +38,7 @@ func (a *account) resolvedClass(terms ...awsv1.CapacityReservationSelectorTerm) 
 	return class
 }
 
-// room is what the reserved offerings say that each reservation has left.
+// room returns how much room each reservation has left, according to its available offering.
 func room(t *testing.T, provider *aws.Provider, class *awsv1.EC2NodeClass) map[string]int {
 	t.Helper()
 	types, err := provider.InstanceTypes(t.Context(), class)
@@ -56,7 +56,7 @@ func room(t *testing.T, provider *aws.Provider, class *awsv1.EC2NodeClass) map[s
 	return rooms
 }
 
-// A class sees the reservations its terms select, and nobody else's.
+// A class sees the reservations that its terms select, and no others.
 func TestReservationsAreSelected(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -107,7 +107,7 @@ func TestReservationsAreSelected(t *testing.T) {
 	}
 }
 
-// What is launched into a reservation runs there, and is counted at once; when it is full, nothing is launched elsewhere.
+// Instances launched into a reservation run there and count at once. Once it is full, nothing is launched elsewhere.
 func TestLaunchIntoReservation(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -156,7 +156,8 @@ func TestLaunchIntoReservation(t *testing.T) {
 	}
 }
 
-// Who has reservations counts on them: an on-demand launch of the same class leaves open ones alone.
+// An on-demand launch does not use the open reservations of its class, because they are kept for launches that ask for
+// them.
 func TestOnDemandLeavesReservationsAlone(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -179,7 +180,7 @@ func TestOnDemandLeavesReservationsAlone(t *testing.T) {
 	}
 }
 
-// A reserved offering is cheaper than anything else, and two of them keep the order of their prices.
+// Reserved offerings are cheaper than all others and keep the order of their prices.
 func TestReservedPrices(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

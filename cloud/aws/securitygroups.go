@@ -12,7 +12,8 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// securityGroupFilters turns selector terms into one set of filters per query: ids go together, and so do names.
+// securityGroupFilters turns selector terms into one set of filters per query. All ids share one query, and all names
+// another.
 func securityGroupFilters(terms []awsv1.SecurityGroupSelectorTerm) [][]types.Filter {
 	var queries [][]types.Filter
 	var ids, names []string

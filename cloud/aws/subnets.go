@@ -14,10 +14,10 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// refreshSubnets is how old the numbers of free addresses may be.
+// refreshSubnets is how old the counts of free addresses may be.
 const refreshSubnets = time.Minute
 
-// tagFilters are the EC2 filters for tags that all have to be there; "*" matches any value.
+// tagFilters returns the EC2 filters that require all of these tags; "*" matches any value.
 func tagFilters(tags map[string]string) []types.Filter {
 	var keys []string
 	for key := range tags {
@@ -35,7 +35,7 @@ func tagFilters(tags map[string]string) []types.Filter {
 	return filters
 }
 
-// subnetFilters turns selector terms into one set of filters per query: the ids go together.
+// subnetFilters turns selector terms into one set of filters per query. All ids share one query.
 func subnetFilters(terms []awsv1.SubnetSelectorTerm) [][]types.Filter {
 	var queries [][]types.Filter
 	var ids []string
@@ -52,7 +52,7 @@ func subnetFilters(terms []awsv1.SubnetSelectorTerm) [][]types.Filter {
 	return queries
 }
 
-// subnetPool knows how many addresses subnets have free. Launches of this process count at once; EC2's own number is
+// subnetPool knows how many addresses subnets have free. Launches of this process count at once; EC2's own count is
 // read again every minute.
 type subnetPool struct {
 	api *ec2.Client
@@ -104,7 +104,7 @@ func (s *subnetPool) selectSubnets(ctx context.Context, terms []awsv1.SubnetSele
 	return out, nil
 }
 
-// describe reads subnets and takes over their numbers.
+// describe reads subnets and records their free addresses.
 func (s *subnetPool) describe(ctx context.Context, filters []types.Filter) ([]types.Subnet, error) {
 	var out []types.Subnet
 	pages := ec2.NewDescribeSubnetsPaginator(s.api, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)})
@@ -133,7 +133,7 @@ func (s *subnetPool) describe(ctx context.Context, filters []types.Filter) ([]ty
 	return out, nil
 }
 
-// best returns, for each zone, the usable subnet with the most free addresses. Subnets EC2 no longer has are left out.
+// best returns, for each zone, the usable subnet with the most free addresses. It omits subnets that EC2 no longer has.
 func (s *subnetPool) best(ctx context.Context, subnets []awsv1.Subnet, usable func(id string) bool) (map[string]awsv1.Subnet, error) {
 	if err := s.update(ctx, subnets); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (s *subnetPool) best(ctx context.Context, subnets []awsv1.Subnet, usable fu
 	return best, nil
 }
 
-// update reads the subnets whose numbers are old.
+// update reads the subnets whose counts are unknown or old.
 func (s *subnetPool) update(ctx context.Context, subnets []awsv1.Subnet) error {
 	s.mu.Lock()
 	var old []string
@@ -172,7 +172,7 @@ func (s *subnetPool) update(ctx context.Context, subnets []awsv1.Subnet) error {
 	return nil
 }
 
-// took says that instances were launched in a subnet and will take addresses from it.
+// took subtracts the addresses that newly launched instances will take from a subnet.
 func (s *subnetPool) took(id string, addresses int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *subnetPool) took(id string, addresses int64) {
 	}
 }
 
-// zoneID returns the identity of the zone a subnet is in, "" when the subnet is not known.
+// zoneID returns the id of the zone a subnet is in, "" if the subnet is not known.
 func (s *subnetPool) zoneID(subnet string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

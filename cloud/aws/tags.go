@@ -16,10 +16,11 @@ const launchGroupTag = "tenon.sh/launch-group"
 // owned is the value of the cluster's ownership tag.
 const owned = "owned"
 
-// maxFilterValues is how many values EC2 takes for one filter.
+// maxFilterValues is how many values EC2 accepts for one filter.
 const maxFilterValues = 200
 
-// classTags are the tags of everything made for a class: the user's, and above them those of ownership.
+// classTags returns the tags of everything created for a class: the user's tags, and those of ownership, which override
+// them.
 func classTags(cluster string, class *awsv1.EC2NodeClass) map[string]string {
 	tags := make(map[string]string, len(class.Spec.Tags)+5)
 	for key, value := range class.Spec.Tags {
@@ -31,8 +32,8 @@ func classTags(cluster string, class *awsv1.EC2NodeClass) map[string]string {
 	return tags
 }
 
-// ownershipFilters select what belongs to a cluster. The tag of the cluster alone does not: EKS puts it on the nodes of
-// its managed groups as well, but those have no node class.
+// ownershipFilters returns the filters that select what belongs to a cluster. The cluster's tag alone does not suffice:
+// EKS puts it on the nodes of its managed groups as well, but those have no node class.
 func ownershipFilters(cluster string) []types.Filter {
 	return []types.Filter{
 		filter("tag:"+awsv1.ClusterTagKey(cluster), owned),
@@ -40,7 +41,7 @@ func ownershipFilters(cluster string) []types.Filter {
 	}
 }
 
-// isOwned is ownershipFilters for tags at hand.
+// isOwned reports whether tags pass ownershipFilters.
 func isOwned(cluster string, tags map[string]string) bool {
 	_, hasClass := tags[awsv1.NodeClassTagKey]
 	return hasClass && tags[awsv1.ClusterTagKey(cluster)] == owned
@@ -56,7 +57,7 @@ func tagList(tags map[string]string) []types.Tag {
 	return out
 }
 
-// tagMap reads EC2's tags.
+// tagMap converts EC2's tags into a map.
 func tagMap(tags []types.Tag) map[string]string {
 	out := make(map[string]string, len(tags))
 	for _, tag := range tags {

@@ -25,10 +25,11 @@ import (
 const (
 	// templatePrefix begins the names of our launch templates; a hash of the content follows.
 	templatePrefix = "tenon.sh/"
-	// templatePeriod is for how long launches are prepared with one template, at most.
+	// templatePeriod is the longest time for which launches are prepared with one template.
 	templatePeriod = 30 * time.Minute
-	// templateKept is how long a template is there: one period; one hour for the workers' clocks to differ, either way; and half
-	// an hour for what was prepared to be sent. A launch that is sent later finds it gone and is prepared again.
+	// templateKept is how long a template is kept: one period; an hour for each direction in which the workers' clocks
+	// may differ; and half an hour until a prepared launch is sent. A launch that is sent later finds the template gone
+	// and is prepared again.
 	templateKept = 3 * time.Hour
 )
 
@@ -72,17 +73,17 @@ func newTemplate(class *awsv1.EC2NodeClass, image, userData string, tags map[str
 	return template{Data: data, Tags: list}
 }
 
-// tagSpotRequests tags the spot requests of the template's instances. EC2 refuses that of instances that are not spot
-// (aws/karpenter-provider-aws, issue 5850).
+// tagSpotRequests tags the spot requests of the template's instances. EC2 refuses such tags for instances that are not
+// spot (aws/karpenter-provider-aws, issue 5850).
 func (t template) tagSpotRequests() {
 	t.Data.TagSpecifications = append(t.Data.TagSpecifications, types.LaunchTemplateTagSpecificationRequest{
 		ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: t.Tags,
 	})
 }
 
-// reserve makes the template's instances run in one capacity reservation and nowhere else, or, without one, in none, open
-// ones included: reservations are used by launches that ask for them, so that they can be counted. Karpenter does the same
-// whether the class selects reservations or not.
+// reserve makes the template's instances run in one capacity reservation and nowhere else. Without an id they run in
+// none, not even in open ones: only launches that ask for a reservation use it, so that its room can be counted.
+// Karpenter does the same whether the class selects reservations or not.
 func (t template) reserve(class *awsv1.EC2NodeClass, id string) {
 	if id == "" {
 		t.Data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
@@ -125,9 +126,9 @@ func templateMetadata(options *awsv1.MetadataOptions) *types.LaunchTemplateInsta
 	return request
 }
 
-// templateStore makes launch templates, knows which exist, and removes those that are old. Several workers share them without
-// telling each other what they use, so it is by its age that a template goes: its name counts the periods, and nobody prepares a
-// launch with one of an earlier period than his own.
+// templateStore creates launch templates, knows which exist, and removes old ones. Several workers share templates
+// without telling each other which they use, so a template is removed by its age: its name depends on the period, and
+// no worker prepares a launch with a template of a period before its own.
 type templateStore struct {
 	api     *ec2.Client
 	cluster string
@@ -138,7 +139,7 @@ type templateStore struct {
 
 	flight singleflight.Group
 	mu     sync.Mutex
-	known  map[string]time.Time // of templates known to exist, since when
+	known  map[string]time.Time // when each template was last known to exist
 }
 
 func newTemplateStore(api *ec2.Client, options Options, facts *refreshed[clusterFacts]) *templateStore {
@@ -148,7 +149,7 @@ func newTemplateStore(api *ec2.Client, options Options, facts *refreshed[cluster
 	}
 }
 
-// ensure makes the template exist and returns its name.
+// ensure creates the template if it does not exist and returns its name.
 func (s *templateStore) ensure(ctx context.Context, t template) (string, error) {
 	name, err := t.name(s.now())
 	if err != nil || s.knows(name) {
@@ -160,7 +161,7 @@ func (s *templateStore) ensure(ctx context.Context, t template) (string, error) 
 			LaunchTemplateData: t.Data,
 			TagSpecifications:  []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: t.Tags}},
 		})
-		// The name says what is in it, so whoever was first made the same.
+		// The name depends on the content, so a template that another worker created first is the same.
 		if err != nil && !hasCode(err, "InvalidLaunchTemplateName.AlreadyExistsException") {
 			return nil, classify("CreateLaunchTemplate", err)
 		}
@@ -177,7 +178,7 @@ func (s *templateStore) knows(name string) bool {
 	return ok
 }
 
-// learn notes that a template exists, and forgets those of periods that are over.
+// learn records that a template exists, and forgets templates recorded more than a period ago.
 func (s *templateStore) learn(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +187,7 @@ func (s *templateStore) learn(name string) {
 	s.known[name] = now
 }
 
-// forget takes back that the templates of a request exist.
+// forget removes the templates of a request from those known to exist.
 func (s *templateStore) forget(request cloud.LaunchRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +196,7 @@ func (s *templateStore) forget(request cloud.LaunchRequest) {
 	}
 }
 
-// clean removes the templates of a class that were made at least so long ago.
+// clean removes the launch templates of a class that are at least this old.
 func (s *templateStore) clean(ctx context.Context, class string, age time.Duration) error {
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.api, &ec2.DescribeLaunchTemplatesInput{
 		Filters: []types.Filter{
@@ -227,7 +228,7 @@ func (s *templateStore) clean(ctx context.Context, class string, age time.Durati
 	return nil
 }
 
-// remove deletes a template; one that is gone already is fine.
+// remove deletes a template. It succeeds if the template is already gone.
 func (s *templateStore) remove(ctx context.Context, name string) error {
 	s.mu.Lock()
 	delete(s.known, name)
@@ -239,8 +240,8 @@ func (s *templateStore) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// cleanOld removes the old launch templates of a class now and then. They cost nothing, so that a failure is
-// no more than worth a line.
+// cleanOld removes the old launch templates of a class from time to time. They cost nothing, so a failure is only
+// logged.
 func (s *templateStore) cleanOld(ctx context.Context, class string) {
 	if _, recently := s.cleaned.get(class); recently {
 		return

@@ -15,11 +15,11 @@ import (
 
 const (
 	notFound = "InvalidInstanceID.NotFound"
-	// terminateConcurrency bounds the calls that end the instances of a failed batch one by one.
+	// terminateConcurrency limits the concurrent calls that terminate the instances of a failed batch one by one.
 	terminateConcurrency = 5
 )
 
-// terminator ends the instances of this cluster.
+// terminator terminates the instances of this cluster.
 type terminator struct {
 	api       *ec2.Client
 	cluster   string
@@ -27,7 +27,7 @@ type terminator struct {
 	batch     *batcher[error] // of end
 }
 
-// Terminate implements cloud.Provider. Concurrent callers share their calls.
+// Terminate implements cloud.Provider. Concurrent callers share their calls to EC2.
 func (p *Provider) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func (p *Provider) Terminate(ctx context.Context, ids []string) error {
 	return errors.Join(failed...)
 }
 
-// end ends the instances of a batch that are ours and returns what went wrong, by id.
+// end terminates the instances of a batch that this cluster owns and returns what went wrong, by id.
 func (t *terminator) end(ctx context.Context, ids []string) (map[string]error, error) {
 	found, err := t.instances.describeIDs(ctx, ids)
 	if err != nil {
@@ -55,8 +55,8 @@ func (t *terminator) end(ctx context.Context, ids []string) (map[string]error, e
 		instance, known := found[id]
 		switch {
 		case !known:
-			// Of an id nobody knows there is nothing left to end, except that EC2 may not have heard of its own
-			// instance yet: that one is ours all the same.
+			// An unknown id has nothing left to terminate, unless EC2 does not know its own new instance yet. That one
+			// is ours.
 			if t.instances.justLaunched(id) {
 				targets = append(targets, id)
 			}
@@ -73,7 +73,7 @@ func (t *terminator) end(ctx context.Context, ids []string) (map[string]error, e
 	return answers, nil
 }
 
-// foreign is the refusal to touch an instance that is not this cluster's.
+// foreign returns the error that refuses to touch an instance of another owner.
 func foreign(operation, id string) error {
 	return &cloud.Error{
 		Kind: cloud.Forbidden, Reason: "NotOwned", Operation: operation,
@@ -81,7 +81,8 @@ func foreign(operation, id string) error {
 	}
 }
 
-// endAll ends instances in one call, and one by one where that call fails because of some of them.
+// endAll terminates instances in one call. If that call fails, it terminates them one by one, unless EC2 throttles or
+// the context has ended.
 func (t *terminator) endAll(ctx context.Context, ids []string, answers map[string]error) {
 	err := t.call(ctx, ids)
 	if err == nil {
@@ -108,7 +109,8 @@ func (t *terminator) endAll(ctx context.Context, ids []string, answers map[strin
 	}
 }
 
-// judge judges an instance's failure to end. One that is not found is gone, unless EC2 has yet to hear of it.
+// judge classifies the error of terminating an instance. An instance that is not found is gone, unless EC2 does not
+// know it yet.
 func (t *terminator) judge(id string, err error) error {
 	switch {
 	case !hasCode(err, notFound):
@@ -120,7 +122,7 @@ func (t *terminator) judge(id string, err error) error {
 	}
 }
 
-// unheardOf is the error for an instance that EC2 will know of later.
+// unheardOf returns the error for an instance that EC2 does not know yet.
 func unheardOf(operation, id string) error {
 	return &cloud.Error{
 		Kind: cloud.Transient, Reason: "InstanceNotFound", Operation: operation,

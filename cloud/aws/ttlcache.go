@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// ttlCache remembers at most so many values, each for a while. When it is full, the one that was not asked for the longest
-// makes room.
+// ttlCache holds a limited number of values, each for a limited time. When it is full, it drops the least recently used
+// one.
 type ttlCache[K comparable, V any] struct {
 	ttl    time.Duration
 	values *cache.LRUExpireCache
@@ -19,7 +19,7 @@ func newTTLCache[K comparable, V any](ttl time.Duration, size int, now func() ti
 
 func (c *ttlCache[K, V]) get(key K) (V, bool) {
 	found, ok := c.values.Get(key)
-	value, _ := found.(V) // nothing is not found
+	value, _ := found.(V) // found is nil if the key is missing
 	return value, ok
 }
 

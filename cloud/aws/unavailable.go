@@ -7,15 +7,15 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// unavailableFor is how long an offering that EC2 refused is left alone.
+// unavailableFor is how long an offering counts as unavailable after EC2 has refused it.
 const unavailableFor = 3 * time.Minute
 
-// anyOffering in a key's field stands for all of them: a quota or a missing service-linked role closes a whole
-// capacity type, not one pool of it.
+// anyOffering in a key's field stands for all values: a quota or a missing service-linked role affects a whole capacity
+// type, not one pool of it.
 const anyOffering = "*"
 
-// unavailable remembers the offerings without capacity and the subnets without addresses. It is bounded by the number
-// of offerings a region has, because entries are swept when they end.
+// unavailable remembers the offerings without capacity and the subnets without addresses. Its size is limited by the
+// number of offerings a region has, because expired entries are removed.
 type unavailable struct {
 	now func() time.Time
 
@@ -29,7 +29,7 @@ func newUnavailable(now func() time.Time) *unavailable {
 	return &unavailable{now: now, offerings: make(map[cloud.OfferingKey]time.Time), subnets: make(map[string]time.Time)}
 }
 
-// markOffering says that an offering was refused just now.
+// markOffering records that an offering was refused just now.
 func (u *unavailable) markOffering(key cloud.OfferingKey) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -37,12 +37,12 @@ func (u *unavailable) markOffering(key cloud.OfferingKey) {
 	u.seq++
 }
 
-// markCapacityType says that nothing of a capacity type can be bought.
+// markCapacityType records that nothing of a capacity type can be bought.
 func (u *unavailable) markCapacityType(capacityType string) {
 	u.markOffering(cloud.OfferingKey{InstanceType: anyOffering, Zone: anyOffering, CapacityType: capacityType})
 }
 
-// markSubnet says that a subnet has run out of addresses.
+// markSubnet records that a subnet has run out of addresses.
 func (u *unavailable) markSubnet(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,7 +69,7 @@ func (u *unavailable) subnet(id string) bool {
 	return u.now().Before(u.subnets[id])
 }
 
-// version returns a number that changes whenever the answers of offering and subnet may have.
+// version returns a number that changes whenever the answers of offering and subnet may have changed.
 func (u *unavailable) version() uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()

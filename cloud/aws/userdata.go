@@ -40,7 +40,7 @@ func unsupportedFamilyMessage(family string) string {
 	return fmt.Sprintf("spec.amiFamily: Tenon writes user data for AL2023 and Custom, not for %s; use al2023@latest, or Custom with your own user data", family)
 }
 
-// bootstrap is all that a node has to know to join the cluster.
+// bootstrap is all that a node needs to know to join the cluster.
 type bootstrap struct {
 	cluster clusterFacts
 	// kubelet are the class's settings under the names of the kubelet's own configuration.
@@ -97,7 +97,7 @@ func (b *bootstrap) nodeConfig() (string, error) {
 	return string(out), nil
 }
 
-// withUnregistered puts the taint in front that keeps pods off until registration has brought the node up to date.
+// withUnregistered prepends the taint that keeps pods off until registration has brought the node up to date.
 func withUnregistered(taints []corev1.Taint) []corev1.Taint {
 	out := []corev1.Taint{karpv1.UnregisteredNoExecuteTaint()}
 	for _, taint := range taints {
@@ -108,8 +108,8 @@ func withUnregistered(taints []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// registeredAs adds to the labels of a node that its kubelet sets all its taints itself. Registration then leaves them
-// alone: it may come late, and would put back a startup taint that its owner has taken away by then
+// registeredAs adds the label that says that the kubelet sets all taints of the node. Registration then leaves the
+// taints alone. Otherwise, if it is late, it would restore a startup taint that its owner has removed by then
 // (https://github.com/kubernetes-sigs/karpenter/issues/1772).
 func registeredAs(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
@@ -120,7 +120,7 @@ func registeredAs(labels map[string]string) map[string]string {
 	return all
 }
 
-// nodeLabels writes labels for the kubelet's --node-labels, sorted. A kubelet may not give itself labels of
+// nodeLabels formats labels for the kubelet's --node-labels, sorted. A kubelet may not give itself labels of
 // Kubernetes' own domains; registration adds those.
 func nodeLabels(labels map[string]string) string {
 	pairs := make([]string, 0, len(labels))
@@ -147,7 +147,7 @@ func newPart(contentType, body string) part {
 	return part{textproto.MIMEHeader{"Content-Type": {contentType}}, body}
 }
 
-// splitUserData takes the user's user data apart: a MIME archive, a bare NodeConfig, or a shell script.
+// splitUserData splits the user's user data into parts. It is a MIME archive, a bare NodeConfig, or a shell script.
 func splitUserData(custom string) ([]part, error) {
 	trimmed := strings.TrimSpace(custom)
 	switch {
@@ -222,7 +222,7 @@ func joinUserData(parts []part) (string, error) {
 	return out.String(), nil
 }
 
-// userData renders the user data of a class's nodes in the way of its AMI family.
+// userData renders the user data of a class's nodes as its AMI family requires.
 func userData(cluster clusterFacts, class *awsv1.EC2NodeClass, labels map[string]string, taints []corev1.Taint, pods int64) (string, error) {
 	custom := aws.ToString(class.Spec.UserData)
 	text := custom
@@ -249,8 +249,8 @@ func userData(cluster clusterFacts, class *awsv1.EC2NodeClass, labels map[string
 	return text, nil
 }
 
-// kubeletSettings returns a class's kubelet settings by the names of the kubelet's own configuration, which the
-// resource shares.
+// kubeletSettings returns a class's kubelet settings under the names of the kubelet's own configuration, which
+// EC2NodeClass uses as well.
 func kubeletSettings(settings *awsv1.KubeletConfiguration) (map[string]any, error) {
 	out := make(map[string]any)
 	if settings == nil {

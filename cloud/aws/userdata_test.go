@@ -48,7 +48,7 @@ func TestNodeConfig(t *testing.T) {
 						map[string]any{"key": "gpu", "value": "yes", "effect": "NoSchedule"},
 					},
 				},
-				// A kubelet may not label itself in Kubernetes' own domains.
+				// A kubelet may not set its own labels in Kubernetes' own domains.
 				"flags": []any{"--node-labels=karpenter.sh/do-not-sync-taints=true,karpenter.sh/nodepool=default,team=a,topology.k8s.aws/zone-id=use1-az1"},
 			},
 			"instance": map[string]any{"localStorage": map[string]any{"strategy": "RAID0"}},

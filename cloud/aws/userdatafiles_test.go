@@ -18,10 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/userdata anew")
 
-// userDataFiles is where the user data are that nodeadm judges (tools/nodeadm).
+// userDataFiles is the directory of the user data that nodeadm validates (tools/nodeadm).
 const userDataFiles = "testdata/userdata"
 
-// allKubelet has every kubelet setting of a class.
+// allKubelet returns a configuration with every kubelet setting of a class.
 func allKubelet() *awsv1.KubeletConfiguration {
 	signals := map[string]string{"memory.available": "5%", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "pid.available": "3%"}
 	return &awsv1.KubeletConfiguration{
@@ -45,11 +45,11 @@ func TestAllKubeletHasEverySetting(t *testing.T) {
 	}
 }
 
-// TestUserDataFiles holds that the files that nodeadm judges are what nodes get. The classes are those that the user data
-// differ in.
+// TestUserDataFiles checks that the files that nodeadm validates are what nodes get. The classes differ in all that
+// affects their user data.
 func TestUserDataFiles(t *testing.T) {
 	t.Parallel()
-	// ownConfig has every field of a NodeConfig, as tools/nodeadm holds.
+	// ownConfig has every field of a NodeConfig, as tools/nodeadm checks.
 	const ownConfig = `apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
 metadata: {name: own}

@@ -23,15 +23,16 @@ import (
 )
 
 const (
-	// validationTTL is how long EC2's consent to a class is believed.
+	// validationTTL is how long a successful validation of a class is cached.
 	validationTTL = 30 * time.Minute
-	// refusalTTL is how long a refusal is: less, since somebody will be waiting for it to go away.
+	// refusalTTL is how long a failed validation is cached. It is shorter, because somebody will be waiting for it to
+	// succeed.
 	refusalTTL = 5 * time.Minute
-	// rehearsal is the pool and launch group that dry runs are tagged with, since policies ask for the tags.
+	// rehearsal is the NodePool and the launch group in the tags of dry runs, because IAM policies require those tags.
 	rehearsal = "tenon-validation"
 )
 
-// validator tells whether launches of node classes would work.
+// validator checks whether launches of node classes would work.
 type validator struct {
 	ec2       *ec2.Client
 	cluster   string
@@ -43,8 +44,8 @@ type validator struct {
 	validated *ttlCache[string, finding]
 }
 
-// validate finds out whether launches of the class would work: by looking at it, and by asking EC2 with dry runs. It
-// wants the other parts resolved first.
+// validate checks whether launches of the class would work, by looking at the class and by dry runs. The other parts
+// have to be resolved first.
 func (v *validator) validate(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	switch family := class.AMIFamily(); family {
 	case awsv1.AMIFamilyAL2023, awsv1.AMIFamilyCustom:
@@ -95,7 +96,7 @@ func validationKey(class *awsv1.EC2NodeClass) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// rehearse prepares a launch of one ordinary instance and asks EC2 whether it would go through with it.
+// rehearse prepares a launch of one ordinary instance and asks EC2 whether it would succeed.
 func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	if class.AMIFamily() == awsv1.AMIFamilyAL2023 {
 		cluster, _, err := v.facts.get(ctx)
@@ -130,8 +131,8 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 	return v.dryRuns(ctx, class, resolved, node, name, launch.Data.NetworkInterfaces)
 }
 
-// ordinary returns the node a rehearsal launches: m5.large or m6g.large where they are among the class's, else the
-// smallest that is not exotic, else any.
+// ordinary returns the node a rehearsal launches: m5.large or m6g.large if the class has them, else the one with the
+// least memory that is not exotic, else the one with the least memory.
 func ordinary(resolved *resolvedClass) *classNode {
 	for _, name := range []string{"m5.large", "m6g.large"} {
 		if node := resolved.byName[name]; node != nil {
@@ -149,7 +150,7 @@ func ordinary(resolved *resolvedClass) *classNode {
 	return best
 }
 
-// dryRuns asks EC2 with CreateFleet, and with RunInstances in one subnet after the other until one would work.
+// dryRuns makes a dry run of CreateFleet, and then of RunInstances in one subnet after another until one would work.
 func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resolved *resolvedClass, node *classNode, launchTemplate string,
 	interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
 ) (finding, error) {
@@ -185,7 +186,7 @@ func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, reso
 	return found, nil
 }
 
-// dryInstance renders the RunInstances dry run of a rehearsal. A template with interfaces of its own wants the subnet
+// dryInstance renders the RunInstances dry run of a rehearsal. If the template lists interfaces, the subnet has to be
 // on the interface.
 func dryInstance(request cloud.LaunchRequest, subnet string, interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) *ec2.RunInstancesInput {
 	override := request.Overrides[0]
@@ -212,8 +213,9 @@ func dryInstance(request cloud.LaunchRequest, subnet string, interfaces []types.
 	return input
 }
 
-// refusal judges a failed rehearsal: missing permissions and bad parameters are the class's fault, a want of capacity
-// is nobody's, and everything else is asked again, such as what EC2 does not find: its parts agree only after a while.
+// refusal judges a failed rehearsal. Missing permissions and bad parameters are the class's fault. Insufficient
+// capacity is not. Everything else is tried again, including what EC2 does not find, because its parts agree only after
+// a while.
 func refusal(reason string, err error) (finding, error) {
 	switch cloud.KindOf(err) {
 	case "", cloud.InsufficientCapacity:
@@ -223,7 +225,7 @@ func refusal(reason string, err error) (finding, error) {
 	case cloud.Invalid:
 		return bad(cloud.ReasonOf(err), "%v", err), nil
 	case cloud.StaleRequest:
-		// Part of EC2 does not know yet, or no longer, what the class was resolved to a moment ago.
+		// Part of EC2 does not know yet, or no longer knows, what the class was resolved to a moment ago.
 		return finding{metav1.ConditionUnknown, cloud.ReasonOf(err), err.Error()}, nil
 	}
 	if cloud.ReasonOf(err) == "InstanceProfileNameInvalid" {

@@ -12,7 +12,7 @@ import (
 // hoursPerMonth is what AWS divides a month into (https://calculator.aws).
 const hoursPerMonth = 730
 
-// volumeRate is what a kind of volume costs a month, in US dollars.
+// volumeRate is what a kind of volume costs per month, in US dollars.
 type volumeRate struct {
 	gib float64 // for each GiB
 	// iops and throughput are for each I/O operation per second above iopsFree, and each MiB/s above throughputFree.
@@ -20,9 +20,9 @@ type volumeRate struct {
 	throughput, throughputFree float64
 }
 
-// volumeRates are the list prices of us-east-1 (https://aws.amazon.com/ebs/pricing). Other regions are up to twice as dear,
-// and so are their machines: what a volume costs beside its machine is much the same everywhere. Requests to magnetic
-// volumes, which are paid by the million, are left out.
+// volumeRates are the list prices of us-east-1 (https://aws.amazon.com/ebs/pricing). Other regions cost up to twice as
+// much, and so do their machines, so the ratio of the two is much the same everywhere. Requests to magnetic volumes,
+// which are billed by the million, are left out.
 var volumeRates = map[types.VolumeType]volumeRate{
 	types.VolumeTypeGp3:      {gib: 0.08, iops: 0.005, iopsFree: 3000, throughput: 0.04, throughputFree: 125},
 	types.VolumeTypeGp2:      {gib: 0.10},
@@ -33,11 +33,13 @@ var volumeRates = map[types.VolumeType]volumeRate{
 	types.VolumeTypeStandard: {gib: 0.05},
 }
 
-// io2Tiers are what the I/O operations per second of an io2 volume cost a month: each up to a number of them.
+// io2Tiers are the monthly prices of one I/O operation per second of an io2 volume. Each applies up to a number of
+// them.
 var io2Tiers = []struct{ upTo, price float64 }{{32_000, 0.065}, {64_000, 0.046}, {math.Inf(1), 0.032}}
 
-// VolumePrice is what the volumes of one node of a class cost, in US dollars per hour: those of its blockDeviceMappings, or
-// of its AMI family where it has none. A volume whose size only a snapshot or an image knows counts as one of 20 GiB.
+// VolumePrice returns what the volumes of one node of a class cost, in US dollars per hour: those of its
+// blockDeviceMappings, or of its AMI family if it has none. A volume whose size only a snapshot or an image knows
+// counts as one of 20 GiB.
 func VolumePrice(class *awsv1.EC2NodeClass) float64 {
 	disks := blockDevices(class)
 	if len(disks) == 0 {
@@ -57,7 +59,7 @@ func (p *Provider) VolumePrice(class *awsv1.EC2NodeClass) float64 {
 	return inCurrency(p.region, VolumePrice(class))
 }
 
-// volumeMonth is what a volume costs a month. Where its type is not given it is EC2's default, gp2.
+// volumeMonth returns what a volume costs per month, in US dollars. A volume without a type has EC2's default, gp2.
 func volumeMonth(volume *awsv1.BlockDevice) float64 {
 	kind := types.VolumeTypeGp2
 	if given := aws.ToString(volume.VolumeType); given != "" {
@@ -76,7 +78,7 @@ func volumeMonth(volume *awsv1.BlockDevice) float64 {
 	return month
 }
 
-// io2IOPS is what the I/O operations per second of an io2 volume cost a month.
+// io2IOPS returns what the I/O operations per second of an io2 volume cost per month, in US dollars.
 func io2IOPS(iops float64) float64 {
 	month, below := 0.0, 0.0
 	for _, tier := range io2Tiers {

@@ -10,7 +10,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// volume is a disk of a kind with a size; zeros are left out.
+// volume returns a disk of this kind and size. Zero values are left out.
 func volume(kind, size string, iops, throughput int64) *awsv1.BlockDeviceMapping {
 	ebs := &awsv1.BlockDevice{}
 	if kind != "" {

@@ -1,7 +1,7 @@
-// Package cloudtest is what every cloud provider has to pass. It knows the contract of package cloud and nothing of any
-// cloud: what a test needs to go wrong, it asks of a Harness.
+// Package cloudtest is the test suite that every cloud provider has to pass. It knows the contract of package cloud but
+// no particular cloud: tests cause the failures they need through a Harness.
 //
-// A provider's own tests call Run with a function that makes a fresh account, a provider for it and the harness that
+// A provider's own tests call Run with a function that creates a new account, a provider for it and the harness that
 // controls both. The suite's tests run in parallel, each on its own account.
 package cloudtest
 
@@ -17,29 +17,29 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// Harness controls the cloud under a provider. Its methods fail the test when they cannot do as told.
+// Harness controls the cloud behind a provider. A method that cannot do its work fails the test.
 type Harness interface {
 	// NodeClass returns a class that can be launched from, without a status. Each call returns a new value.
 	NodeClass() *awsv1.EC2NodeClass
 	// Advance moves the provider's clock and the cloud's.
 	Advance(d time.Duration)
-	// LoseLaunchReplies makes the next n launches happen without their replies arriving.
+	// LoseLaunchReplies lets the next n launches happen but drops their replies.
 	LoseLaunchReplies(n int)
-	// LimitCapacity leaves that many more instances in every pool that matches the key, in total; empty fields of
-	// the key match anything. A second call replaces the first, and Unlimited ends it.
+	// LimitCapacity limits the pools that match the key to that many more instances in total. Empty fields of the key
+	// match anything. A second call replaces the first, and Unlimited removes the limit.
 	LimitCapacity(key cloud.OfferingKey, remaining int)
 	// HideNewInstances keeps new instances from being listed until the clock has advanced by d.
 	HideNewInstances(d time.Duration)
 	// ForeignInstance launches an instance that carries the tags another owner would give it, and returns its id.
 	ForeignInstance() string
-	// Alive returns the truth: the ids of all instances that have been launched and not ended, whoever owns them.
+	// Alive returns the ids of all instances that have been launched and not terminated, whoever owns them.
 	Alive() []string
 }
 
 // Unlimited is the capacity of a healthy cloud.
 const Unlimited = -1
 
-// Run holds a provider to the contract. The function is called once for each test.
+// Run tests a provider against the contract. It calls setup once for each test.
 func Run(t *testing.T, setup func(t *testing.T) (cloud.Provider, Harness)) {
 	for name, test := range map[string]func(*suite){
 		"NodeClassResolves":                    (*suite).nodeClassResolves,
@@ -110,7 +110,7 @@ func (s *suite) instanceTypes(class *awsv1.EC2NodeClass) []*cloud.InstanceType {
 	return types
 }
 
-// spec asks for ordinary instances of a few types and all their zones.
+// spec returns a launch of ordinary instances of a few types in all their zones.
 func (s *suite) spec(class *awsv1.EC2NodeClass, count int, capacityType string) cloud.LaunchSpec {
 	s.Helper()
 	s.groups++

@@ -58,7 +58,7 @@ func (s *suite) terminateIsIdempotent() {
 		s.Errorf("%v are listed, want the one that was spared", ids(found))
 	}
 	s.harness.Advance(10 * time.Minute)
-	// For a while the cloud remembers what it has terminated.
+	// The cloud shows terminated instances for a while.
 	for _, i := range s.instances(cloud.Query{IDs: launched, Terminating: true}) {
 		if i.ID != launched[2] && i.State != "terminated" {
 			s.Errorf("%s is %s long after it was terminated", i.ID, i.State)
@@ -69,7 +69,7 @@ func (s *suite) terminateIsIdempotent() {
 func (s *suite) terminateBeforeListed() {
 	s.harness.HideNewInstances(time.Minute)
 	launched := ids(s.launch(s.prepare(s.spec(s.class(), 2, "on-demand"))).Instances)
-	// The cloud may be unable to end what it does not know of yet, but then this is no success.
+	// The cloud may be unable to terminate instances it does not list yet, but then Terminate must not report success.
 	if err := s.cloud.Terminate(s.ctx(), launched); err != nil {
 		s.wantKind(err, cloud.Transient)
 		s.harness.Advance(time.Minute + time.Second)

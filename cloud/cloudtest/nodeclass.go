@@ -76,7 +76,7 @@ func (s *suite) releaseIsIdempotent() {
 			s.Fatalf("ReleaseNodeClass: %v", err)
 		}
 	}
-	// The class can be made anew, and launched from.
+	// The class can be resolved again and used for launches.
 	s.resolve(class)
 	s.launch(s.prepare(s.spec(class, 1, "on-demand")))
 }

@@ -20,13 +20,13 @@ const (
 	serviceIPv6CIDR = "fd5e:7e00:0:a::/108"
 )
 
-// subnet is one private subnet per zone: a /19, of which EC2 keeps five addresses to itself.
+// subnet is a private subnet. Each zone has one of size /19. EC2 reserves five addresses of every subnet.
 type subnet struct {
 	ID     string
 	Zone   string
 	ZoneID string
 	Prefix netip.Prefix
-	IPv6   netip.Prefix // not valid where the account has IPv4 only
+	IPv6   netip.Prefix // invalid if the account has only IPv4
 	Tags   map[string]string
 }
 
@@ -34,7 +34,7 @@ const reservedPerSubnet = 5
 
 func (n *subnet) size() int { return 1<<(32-n.Prefix.Bits()) - reservedPerSubnet }
 
-// address is the address number i that can be handed out; the network's first four are EC2's.
+// address returns the usable address number i; EC2 reserves the first four of the network.
 func (n *subnet) address(i int) netip.Addr {
 	base := n.Prefix.Addr().As4()
 	host := uint32(base[2])<<8 + uint32(base[3]) + uint32(i%n.size()) + 4
@@ -49,7 +49,7 @@ type securityGroup struct {
 	CreatedAt   time.Time // zero for seeded ones
 }
 
-// addIPv6 gives every subnet a /64 of the VPC's IPv6 block.
+// addIPv6 assigns every subnet a /64 of the VPC's IPv6 block.
 func (a *account) addIPv6() {
 	for i, n := range a.subnets {
 		base := netip.MustParseAddr(vpcIPv6).As16()
@@ -58,9 +58,9 @@ func (a *account) addIPv6() {
 	}
 }
 
-// account is what exists before the first request and does not change.
+// account is the part of the AWS account that exists before the first request and does not change.
 type account struct {
-	network string // the account that the VPC and its subnets belong to
+	network string // the account that owns the VPC and its subnets
 	region  string
 	cluster string
 	zones   []zone
@@ -68,10 +68,10 @@ type account struct {
 	groups  []*securityGroup
 }
 
-// zone is an Availability Zone, or a Local Zone, which hangs on one.
+// zone is an Availability Zone or a Local Zone.
 type zone struct{ name, id, local string } // local: the group of a Local Zone, such as us-east-1-bos-1
 
-// localZone takes the name of a Local Zone apart (AWS Local Zones User Guide, "Available Local Zones"): us-east-1-bos-1a is in
+// localZone parses the name of a Local Zone (AWS Local Zones User Guide, "Available Local Zones"): us-east-1-bos-1a is in
 // the group us-east-1-bos-1, and has the id use1-bos1-az1.
 func localZone(region, name string) (zone, bool) {
 	rest, ok := strings.CutPrefix(name, region+"-")
@@ -83,7 +83,7 @@ func localZone(region, name string) (zone, bool) {
 	return zone{name: name, id: id, local: name[:len(name)-1]}, true
 }
 
-// localFamilies are the instance families of Local Zones: few ("AWS Local Zones features" lists them for each).
+// localFamilies are the few instance families of Local Zones ("AWS Local Zones features" lists them for each zone).
 var localFamilies = []string{"t3", "c5d", "r5d", "g4dn"}
 
 func newAccount(cluster, region string, zoneNames []string) (*account, error) {
@@ -128,15 +128,15 @@ func newAccount(cluster, region string, zoneNames []string) (*account, error) {
 	return a, nil
 }
 
-// Subnet is a further private subnet of the VPC.
+// Subnet is an additional private subnet of the VPC.
 type Subnet struct {
 	// Zone is one of Options.Zones.
 	Zone string
-	// CIDR lies in 192.168.0.0/16, outside of the /19 that the zones have from 192.168.32.0 on.
+	// CIDR lies in 192.168.0.0/16, outside the /19 ranges that the zones occupy from 192.168.32.0 on.
 	CIDR string
 }
 
-// add adds further subnets, which carry the tags of the others.
+// add adds subnets, with the tags of the existing ones.
 func (a *account) add(subnets []Subnet) error {
 	for _, want := range subnets {
 		prefix, err := netip.ParsePrefix(want.CIDR)
@@ -167,7 +167,7 @@ func withName(base map[string]string, name string, more map[string]string) map[s
 	return tags
 }
 
-// shortRegion abbreviates a region the way zone ids do: us-east-1 becomes use1.
+// shortRegion abbreviates a region as in zone ids: us-east-1 becomes use1.
 func shortRegion(region string) string {
 	parts := strings.Split(region, "-")
 	if len(parts) < 3 {
@@ -222,7 +222,7 @@ func (a *account) group(id string) *securityGroup {
 	return nil
 }
 
-// privateDNS is the host name EC2 gives a private address.
+// privateDNS returns the host name that EC2 gives a private address.
 func (a *account) privateDNS(ip string) string {
 	host := "ip-" + strings.ReplaceAll(ip, ".", "-")
 	if a.region == "us-east-1" {
@@ -231,7 +231,7 @@ func (a *account) privateDNS(ip string) string {
 	return host + "." + a.region + ".compute.internal"
 }
 
-// currency is what the region's prices are in, and how much of it stands for a dollar here.
+// currency returns the currency of the region's prices, and the simulator's exchange rate: units per US dollar.
 func (a *account) currency() (code string, perDollar float64) {
 	if strings.HasPrefix(a.region, "cn-") {
 		return "CNY", 9
@@ -243,8 +243,8 @@ func (a *account) arn(service, resource string) string {
 	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", a.partition(), service, a.region, accountID, resource)
 }
 
-// share has the VPC and its subnets belong to another account, which shares them with this one. Their tags are the owner's, and
-// nobody else sees them (VPC User Guide, "Share your VPC subnets with other accounts").
+// share transfers the VPC and its subnets to another account, which shares them with this one. Their tags belong to the
+// owner, and nobody else sees them (VPC User Guide, "Share your VPC subnets with other accounts").
 func (a *account) share(owner string) {
 	a.network = owner
 	for _, n := range a.subnets {
@@ -252,17 +252,18 @@ func (a *account) share(owner string) {
 	}
 }
 
-// subnetARN is the ARN of a subnet in the account that it belongs to.
+// subnetARN returns the ARN of a subnet, in the account that owns it.
 func (a *account) subnetARN(id string) string {
 	return fmt.Sprintf("arn:%s:ec2:%s:%s:subnet/%s", a.partition(), a.region, a.network, id)
 }
 
-// publicARN is the ARN of what belongs to no account, such as images, snapshots and Amazon's parameters.
+// publicARN returns the ARN of a resource that belongs to no account, such as an image, a snapshot or one of Amazon's
+// parameters.
 func (a *account) publicARN(service, resource string) string {
 	return fmt.Sprintf("arn:%s:%s:%s::%s", a.partition(), service, a.region, resource)
 }
 
-// partition is the part of AWS that the region belongs to (AWS General Reference, "Amazon Resource Names").
+// partition returns the AWS partition of the region (AWS General Reference, "Amazon Resource Names").
 func (a *account) partition() string {
 	switch {
 	case strings.HasPrefix(a.region, "cn-"):
@@ -273,5 +274,5 @@ func (a *account) partition() string {
 	return "aws"
 }
 
-// newID makes an EC2 id: a prefix and 17 hexadecimal digits.
+// newID returns a new EC2 id: a prefix and 17 hexadecimal digits.
 func newID(prefix string) string { return fmt.Sprintf("%s-0%016x", prefix, rand.Uint64()) }

@@ -1,6 +1,6 @@
 package ec2sim
 
-// actions are the handlers of the actions of each service. An action that is missing here is refused with InvalidAction.
+// actions returns the handlers of each service's actions. An action that is missing here is refused with InvalidAction.
 func (p *parts) actions() map[string]map[string]handler {
 	return map[string]map[string]handler{
 		"ec2": {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// addressCounter remembers the last address handed out in a subnet, so that an address, and with it a host name, is not
-// reused at once.
+// addressCounter stores the last address assigned in a subnet, so that an address, and with it a host name, is not reused
+// immediately.
 type addressCounter struct{ Last int }
 
-// addresses hands out the private IPv4 addresses of the subnets, and knows how many are free.
+// addresses assigns the private IPv4 addresses of the subnets, and counts the free ones.
 type addresses struct {
 	now       func() time.Time
-	cni       *CNI // nil: instances keep to the addresses that they were launched with
+	cni       *CNI // nil: instances have only the addresses they were launched with
 	catalogue *Catalogue
 	faults    *injector
 	instances *table[instance]
 	counters  *table[addressCounter]
-	inUse     map[string]map[string]bool // primary private addresses of living instances, by subnet
-	further   map[string]int             // addresses they were launched with besides, by subnet
+	inUse     map[string]map[string]bool // primary private addresses of instances that have not ended, by subnet
+	further   map[string]int             // number of other addresses they were launched with, by subnet
 }
 
-// count finds the addresses in use from the instances.
+// count computes the addresses in use from the instances.
 func (a *addresses) count() {
 	for _, i := range a.instances.rows {
 		if !i.ended() {
@@ -45,8 +45,8 @@ func (a *addresses) release(i *instance) {
 	a.further[i.Subnet] -= i.further()
 }
 
-// further is how many private IPv4 addresses an instance was launched with besides its primary one: that of every other
-// interface but EFA-only ones, secondary ones, and prefixes.
+// further returns how many private IPv4 addresses an instance was launched with besides its primary one: those of its
+// other interfaces (except EFA-only ones), secondary addresses, and prefixes.
 func (i *instance) further() int {
 	n := 0
 	for _, nic := range i.Interfaces {
@@ -58,7 +58,7 @@ func (i *instance) further() int {
 	return max(0, n-1)
 }
 
-// addresses is how many private IPv4 addresses a launch takes.
+// addresses returns how many private IPv4 addresses a launch takes.
 func (s *launchSpec) addresses() int {
 	n := 0
 	for _, nic := range s.Interfaces {
@@ -70,20 +70,20 @@ func (s *launchSpec) addresses() int {
 	return max(1, n)
 }
 
-// prefixAddresses is how many addresses a prefix has: it is a /28 ("Assigning prefixes to Amazon EC2 network interfaces").
+// prefixAddresses is the number of addresses of a prefix, a /28 ("Assigning prefixes to Amazon EC2 network interfaces").
 const prefixAddresses = 16
 
-// CNI is how the VPC CNI plugin takes addresses (its README, WARM_ENI_TARGET and ENABLE_PREFIX_DELEGATION, whose defaults are 1
-// and false): whole interfaces with all their addresses, as many as its pods need and some more; or with prefixes, those that its
-// pods need and one more.
+// CNI configures how the VPC CNI plugin takes addresses (its README: WARM_ENI_TARGET and ENABLE_PREFIX_DELEGATION, whose
+// defaults are 1 and false). Without Prefixes, it takes whole interfaces with all their addresses: as many as its pods
+// need, plus WarmENIs. With Prefixes, it takes as many prefixes as its pods need, plus one.
 type CNI struct {
 	WarmENIs int
 	Prefixes bool
 }
 
-// addresses is how many private IPv4 addresses an instance of the type has, on which so many pods run.
+// addresses returns how many private IPv4 addresses an instance of the type has when it runs the given number of pods.
 func (c *CNI) addresses(t *InstanceType, pods int) int {
-	perENI := t.IPv4PerENI - 1 // one is the interface's own
+	perENI := t.IPv4PerENI - 1 // the interface's primary address is not for pods
 	if c.Prefixes {
 		enough := (pods+prefixAddresses-1)/prefixAddresses + 1
 		prefixes := min(enough, t.DefaultCardENIs*perENI)
@@ -93,7 +93,8 @@ func (c *CNI) addresses(t *InstanceType, pods int) int {
 	return min(enis, t.DefaultCardENIs) * t.IPv4PerENI
 }
 
-// pooled is how many addresses the CNI plugin of the subnet's instances has taken besides those they were launched with.
+// pooled returns how many addresses the CNI plugin has taken for the subnet's instances besides those they were launched
+// with.
 func (a *addresses) pooled(n *subnet) int {
 	if a.cni == nil {
 		return 0
@@ -107,7 +108,7 @@ func (a *addresses) pooled(n *subnet) int {
 	return total
 }
 
-// free is the subnet's AvailableIpAddressCount.
+// free returns the subnet's AvailableIpAddressCount.
 func (a *addresses) free(n *subnet) int {
 	if left, ok := a.faults.current().FreeAddresses[n.ID]; ok {
 		return left
@@ -115,7 +116,7 @@ func (a *addresses) free(n *subnet) int {
 	return max(0, n.size()-len(a.inUse[n.ID])-a.further[n.ID]-a.pooled(n))
 }
 
-// take hands out the next address that is not in use. The caller has made sure that there is one.
+// take assigns the next address that is not in use. The caller has checked that there is one.
 func (a *addresses) take(n *subnet) string {
 	counter := addressCounter{}
 	if have := a.counters.rows[n.ID]; have != nil {
@@ -133,24 +134,24 @@ func (a *addresses) take(n *subnet) string {
 	return ip
 }
 
-// takeFurther takes the addresses that an instance is launched with besides its primary one.
+// takeFurther counts the addresses that an instance is launched with besides its primary one as used.
 func (a *addresses) takeFurther(i *instance) { a.further[i.Subnet] += i.further() }
 
-// forget takes all addresses back.
+// forget frees all addresses.
 func (a *addresses) forget() {
 	clear(a.inUse)
 	clear(a.further)
 }
 
-// newIPv6 hands out an IPv6 address of the subnet: EC2 takes any of its /64.
+// newIPv6 returns a random IPv6 address of the subnet's /64, as EC2 does.
 func (n *subnet) newIPv6() string {
 	address := n.IPv6.Addr().As16()
 	binary.BigEndian.PutUint64(address[8:], rand.Uint64())
 	return netip.AddrFrom16(address).String()
 }
 
-// checkAddresses refuses what EC2 refuses of IPv6 addresses (EC2 User Guide, "Launch instance parameters", IPv6 IPs: the
-// subnet must have an IPv6 CIDR block; "Primary IPv6 IP" wants an address of the interface).
+// checkAddresses refuses IPv6 addresses that EC2 refuses (EC2 User Guide, "Launch instance parameters", IPv6 IPs: the
+// subnet must have an IPv6 CIDR block; "Primary IPv6 IP" requires an IPv6 address on the interface).
 func checkAddresses(spec *launchSpec, in *subnet) error {
 	for _, n := range spec.Interfaces {
 		switch {
@@ -163,7 +164,7 @@ func checkAddresses(spec *launchSpec, in *subnet) error {
 	return nil
 }
 
-// publicAddress makes up a public address, of the range for benchmarks between networks (RFC 2544), which routes nowhere.
+// publicAddress returns a random address from the unroutable range for benchmarks between networks (RFC 2544).
 func publicAddress() string {
 	n := rand.Uint32N(1 << 17)
 	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)}).String()

@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// small is a subnet with 27 addresses to give: EC2 keeps five of 32.
+// small is a subnet with 27 usable addresses: EC2 reserves five of 32.
 const small = "subnet-0a5e7e0000000004"
 
 func (a *account) free(t *testing.T) int32 {
@@ -24,8 +24,8 @@ func (a *account) free(t *testing.T) int32 {
 	return *out.Subnets[0].AvailableIpAddressCount
 }
 
-// An m5.large takes one interface of ten addresses with the first pod and a warm one beside it; with the tenth pod a third, which
-// is all it has. Then the subnet has no address left for another instance, until the first has gone.
+// With the first pod, an m5.large takes an interface of ten addresses and a warm one; with the tenth pod a third, its
+// maximum. Then the subnet has no address left for another instance until the first one is gone.
 func TestTheCNIExhaustsASubnet(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{
@@ -52,7 +52,7 @@ func TestTheCNIExhaustsASubnet(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("ten pods", 0)
-	in.ClientToken = nil // which the SDK has filled in
+	in.ClientToken = nil // the SDK has filled it in
 	out, err := a.ec2.CreateFleet(ctx(t), in)
 	if err != nil || !slices.Equal(codes(out), []string{"InsufficientFreeAddressesInSubnet"}) {
 		t.Errorf("%+v, %v", out, err)
@@ -63,7 +63,7 @@ func TestTheCNIExhaustsASubnet(t *testing.T) {
 	want("terminated", 27)
 }
 
-// Prefixes and further interfaces of the launch template count from the launch on.
+// Prefixes and additional interfaces of the launch template take addresses from the launch on.
 func TestAddressesOfALaunch(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", CIDR: "192.168.4.0/27"}}})
@@ -81,7 +81,7 @@ func TestAddressesOfALaunch(t *testing.T) {
 	if got := a.free(t); got != 27-17-3 {
 		t.Errorf("%d addresses are free, want 7", got)
 	}
-	in.ClientToken = nil // which the SDK has filled in
+	in.ClientToken = nil // the SDK has filled it in
 	out, err = a.ec2.CreateFleet(ctx(t), in)
 	if err != nil || !slices.Equal(codes(out), []string{"InsufficientFreeAddressesInSubnet"}) {
 		t.Errorf("seven are too few for twenty: %+v, %v", out, err)

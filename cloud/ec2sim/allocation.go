@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// allocationPlan is how one half of a fleet, on-demand or spot, is to be spread over the candidates.
+// allocationPlan says how one half of a fleet, on-demand or spot, is spread over the candidates.
 type allocationPlan struct {
 	strategy   string
 	pools      int // InstancePoolsToUseCount of lowest-price
@@ -35,9 +35,9 @@ func parseAllocation(p *params, def string, known ...string) (allocationPlan, er
 	return plan, n.err
 }
 
-// fill takes capacity from the candidates until the target is reached or all are dry. Candidates come in tiers; within
-// a tier instances are dealt out evenly, and a tier is only touched when those before it are dry. A candidate that
-// refuses is not asked again; its reason stays in dry.
+// fill takes capacity from the candidates until it reaches the target or all are exhausted. Candidates are grouped into
+// tiers; within a tier, fill takes instances in turn, and it uses a tier only when the earlier ones are exhausted. It
+// does not try a candidate again that refused; the reason is in dry.
 func fill(target int, plan allocationPlan, candidates []*fleetCandidate, take func(*fleetCandidate) error) {
 	usable := slices.DeleteFunc(slices.Clone(candidates), func(k *fleetCandidate) bool { return k.dry != nil })
 	left := target
@@ -64,7 +64,8 @@ func made(candidates []*fleetCandidate) int {
 	return total
 }
 
-// restrict honours SingleInstanceType and SingleAvailabilityZone: the first choice decides for all.
+// restrict honours SingleInstanceType and SingleAvailabilityZone: it keeps the candidates with the instance type and zone
+// of the best one.
 func (p allocationPlan) restrict(candidates []*fleetCandidate) []*fleetCandidate {
 	if !p.singleType && !p.singleZone || len(candidates) == 0 {
 		return candidates
@@ -107,7 +108,7 @@ func (p allocationPlan) tiers(candidates []*fleetCandidate) [][]*fleetCandidate 
 	return tiers
 }
 
-// rank is the priority, lowest number first; no priority comes last.
+// rank returns the priority: the lowest number comes first, a candidate without priority last.
 func (k *fleetCandidate) rank() float64 {
 	if k.priority < 0 {
 		return 1e18
@@ -138,7 +139,7 @@ func group(candidates []*fleetCandidate, key func(*fleetCandidate) [2]float64) [
 	return tiers
 }
 
-// mergeBand joins the tiers whose price is close to that of the first.
+// mergeBand merges the first tier with those whose price is within priceBand of it and that are equally deep.
 func mergeBand(tiers [][]*fleetCandidate) [][]*fleetCandidate {
 	if len(tiers) == 0 {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// candidates makes pools with a name, price, depth and priority; the name is both type and zone.
+// testCandidate returns a pool with a name, price, depth and priority; the name is the type, and its first character the
+// zone.
 func testCandidate(name string, price, depth, priority float64) *fleetCandidate {
 	return &fleetCandidate{
 		order: &launchOrder{itype: &InstanceType{Name: name}, subnet: &subnet{Zone: name[:1]}},

@@ -7,8 +7,8 @@ type allocationXML struct {
 	Kind   string `xml:"interruptionType"`
 }
 
-// allocate makes an interruptible reservation out of free capacity of a reservation (EC2 User Guide,
-// "Interruptible Capacity Reservations": the owner allocates from a targeted reservation of its own, and may take it back).
+// allocate creates an interruptible reservation from the free capacity of a reservation (EC2 User Guide, "Interruptible
+// Capacity Reservations": the owner allocates from its own targeted reservation, and may reclaim the capacity).
 func (cr *capacityReservations) allocate(c *call) (any, error) {
 	return cr.tokens.once(c, func() (any, error) {
 		id := c.form.str("CapacityReservationId")

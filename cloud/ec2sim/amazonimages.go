@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// imageReleases are the two releases each image line has; the last is the recommended one. Those of Amazon Linux 2 are older:
-// none were published after November 2025, nor for Kubernetes 1.33 and later (EKS User Guide, "Amazon EKS end of support for
-// Amazon Linux 2").
+// imageReleases are the two releases of each image line; the last is the recommended one. The releases of Amazon Linux 2
+// are older: none were published after November 2025, nor for Kubernetes 1.33 and later (EKS User Guide, "Amazon EKS end
+// of support for Amazon Linux 2").
 var (
 	imageReleases = []time.Time{
 		time.Date(2026, time.September, 28, 0, 0, 0, 0, time.UTC),
@@ -30,7 +30,8 @@ const (
 	windowsOwner      = "801119661308" // Amazon's account for Windows images
 )
 
-// eksOwner is the account that publishes the EKS images in a region (EKS User Guide, "View Amazon container image registries").
+// eksOwner returns the account that publishes the EKS images in a region (EKS User Guide, "View Amazon container image
+// registries").
 func eksOwner(region string) string {
 	switch region {
 	case "cn-north-1":
@@ -45,7 +46,8 @@ func eksOwner(region string) string {
 	return amazonAccountID
 }
 
-// bootMode is that of the images of Amazon Linux 2023 and Bottlerocket: UEFI Preferred, and on arm64 UEFI, which is all there is.
+// bootMode returns the boot mode of the images of Amazon Linux 2023 and Bottlerocket: UEFI Preferred, or UEFI on arm64,
+// which supports no other.
 func bootMode(arch string) string {
 	if arch == "arm64" {
 		return "uefi"
@@ -53,8 +55,8 @@ func bootMode(arch string) string {
 	return "uefi-preferred"
 }
 
-// newImages lists the images of Amazon Linux 2023, Amazon Linux 2, Bottlerocket and Windows of the Kubernetes minors 1.30 to
-// 1.36 and of the given version.
+// newImages returns the images of Amazon Linux 2023, Amazon Linux 2, Bottlerocket and Windows for the Kubernetes minors
+// 1.30 to 1.36 and for the given version.
 func newImages(version, region string) []*image {
 	minors := []string{"1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36"}
 	if !slices.Contains(minors, version) {
@@ -74,7 +76,7 @@ func newImages(version, region string) []*image {
 				l.bottlerocket(minor, "-nvidia", arch, n, release)
 			}
 		}
-		number, _ := strconv.Atoi(strings.TrimPrefix(minor, "1.")) // 0 for what is no minor has no further lines
+		number, _ := strconv.Atoi(strings.TrimPrefix(minor, "1.")) // 0 if the version is not a minor of 1
 		for n, release := range al2Releases {
 			l.latest = n == len(al2Releases)-1
 			if number <= lastAL2 {
@@ -95,14 +97,14 @@ func newImages(version, region string) []*image {
 	return l.images
 }
 
-// imageLines collects the images of Amazon's.
+// imageLines collects Amazon's images.
 type imageLines struct {
 	owner  string
 	latest bool // the release is the recommended one
 	images []*image
 }
 
-// add adds an image with the parameters that lead to it: one of its own, and one of the latest of its line.
+// add adds an image with its SSM parameters: its own one, and that of the latest image of its line if it is the latest.
 func (l *imageLines) add(im *image, own, latest string) {
 	im.ID, im.Alias, im.Public = imageID(im.Name), "amazon", true
 	setDefault(&im.Owner, l.owner)

@@ -27,13 +27,13 @@ func missingParameter(name string) error {
 	return refuse("MissingParameter", "The request must contain the parameter %s", name)
 }
 
-// errDryRun is how EC2 says that a dry run found nothing wrong.
+// errDryRun is EC2's answer to a dry run that would have succeeded.
 var errDryRun = &apiError{
 	status: http.StatusPreconditionFailed, code: "DryRunOperation",
 	message: "Request would have succeeded, but DryRun flag is set.",
 }
 
-// errThrottled is EC2's answer when a bucket is empty. EC2 uses status 503 for it.
+// errThrottled is EC2's answer when a token bucket is empty. EC2 uses status 503 for it.
 var errThrottled = &apiError{
 	status: http.StatusServiceUnavailable, code: "RequestLimitExceeded", message: "Request limit exceeded.",
 }

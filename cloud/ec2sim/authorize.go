@@ -13,7 +13,7 @@ import (
 // Policies are the identity policies of principals, by access key. A principal that is not listed may do everything.
 type Policies map[string][]*policy.Document
 
-// LoadPolicies reads the policies of a directory: KEY/NAME.json is one that the principal with the access key KEY has.
+// LoadPolicies reads the policies in a directory: KEY/NAME.json is a policy of the principal with the access key KEY.
 func LoadPolicies(dir string) (Policies, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.json"))
 	if err != nil {
@@ -38,15 +38,15 @@ func LoadPolicies(dir string) (Policies, error) {
 	return policies, nil
 }
 
-// authorizer asks the policies of principals whether calls are allowed.
+// authorizer checks calls against the policies of their principals.
 type authorizer struct {
 	policies Policies
 	account  *account
-	needs    map[string]func(c *call) []policy.Request // what a call needs, by service
+	needs    map[string]func(c *call) []policy.Request // the permissions a call needs, by service
 }
 
-// authorize asks the policies of the caller for everything that a call needs, and refuses it with the code of its
-// service. What the call names and the account does not have is left to the handler, which says so.
+// authorize checks everything a call needs against the caller's policies, and refuses the call with its service's error
+// code. If the call names a resource that does not exist, the refusal is left to the handler.
 func (a *authorizer) authorize(c *call) error {
 	documents, limited := a.policies[c.accessKey]
 	if !limited || c.service == "sts" { // "No permissions are required to perform this operation" (GetCallerIdentity)
@@ -65,8 +65,8 @@ func (a *authorizer) authorize(c *call) error {
 	return nil
 }
 
-// unauthorized is a refusal as the services word it: EC2's has a message in code that only sts:DecodeAuthorizationMessage
-// reads, in the place of which ours has the request's condition keys.
+// unauthorized returns the refusal in the service's wording. EC2's message contains a code that only
+// sts:DecodeAuthorizationMessage can read; here the request's condition keys take its place.
 func (a *authorizer) unauthorized(c *call, need policy.Request, why string) error {
 	text := fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s %s", a.account.creator(), need.Action, need.Resource, why)
 	switch c.service {
@@ -79,8 +79,8 @@ func (a *authorizer) unauthorized(c *call, need policy.Request, why string) erro
 	return &apiError{http.StatusBadRequest, "AccessDeniedException", text}
 }
 
-// needsOf lists what has to be allowed for a call, after the Service Authorization Reference ("Actions, resources, and
-// condition keys for AWS services"). A read of EC2 has no resource types.
+// needsOf returns the permissions a call needs, according to the Service Authorization Reference ("Actions, resources,
+// and condition keys for AWS services"). Read actions of EC2 have no resource types.
 func (a *authorizer) needsOf(c *call) []policy.Request {
 	var needs []policy.Request
 	if of := a.needs[c.service]; of != nil {
@@ -100,14 +100,14 @@ func (a *authorizer) needsOf(c *call) []policy.Request {
 	return needs
 }
 
-// tagKeys puts tags into condition keys, as aws:RequestTag/ or aws:ResourceTag/.
+// tagKeys adds tags to condition keys, with a prefix such as aws:RequestTag/ or aws:ResourceTag/.
 func tagKeys(keys map[string][]string, prefix string, tags map[string]string) {
 	for key, value := range tags {
 		keys[prefix+key] = []string{value}
 	}
 }
 
-// onRequestTags are the condition keys of a resource that is made with tags.
+// onRequestTags returns the condition keys of a resource that is created with tags.
 func onRequestTags(tags map[string]string) map[string][]string {
 	keys := map[string][]string{}
 	tagKeys(keys, "aws:RequestTag/", tags)
@@ -117,7 +117,7 @@ func onRequestTags(tags map[string]string) map[string][]string {
 	return keys
 }
 
-// onResourceTags are the condition keys of a resource that is there.
+// onResourceTags returns the condition keys of an existing resource.
 func onResourceTags(service string, tags map[string]string) map[string][]string {
 	keys := map[string][]string{}
 	tagKeys(keys, "aws:ResourceTag/", tags)
@@ -125,7 +125,7 @@ func onResourceTags(service string, tags map[string]string) map[string][]string 
 	return keys
 }
 
-// validate refuses principals without a key.
+// validate refuses a principal without an access key.
 func (p Policies) validate() error {
 	if _, ok := p[""]; ok {
 		return errors.New("policies of a principal without an access key")

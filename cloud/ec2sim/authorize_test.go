@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// writePolicy puts a policy that allows one action into a directory of them.
+// writePolicy writes a policy that allows one action into a directory for LoadPolicies.
 func writePolicy(t *testing.T, dir, key, action string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(dir, key), 0o700); err != nil {
@@ -23,7 +23,8 @@ func writePolicy(t *testing.T, dir, key, action string) {
 	}
 }
 
-// TestPoliciesLimitTheirPrincipal: the access key of the signature tells who calls, and who is not listed may do everything.
+// TestPoliciesLimitTheirPrincipal checks that the access key of the signature identifies the caller, and that a caller
+// without policies may do everything.
 func TestPoliciesLimitTheirPrincipal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
-// ec2Needs says what calls of EC2 need.
+// ec2Needs determines which permissions EC2 calls need.
 type ec2Needs struct {
 	account      *account
 	templates    *launchTemplates
@@ -20,7 +20,7 @@ type ec2Needs struct {
 	runs         *runs
 }
 
-// of is what a call of EC2 needs, resource by resource ("Actions, resources, and condition keys for Amazon EC2").
+// of returns what an EC2 call needs, resource by resource ("Actions, resources, and condition keys for Amazon EC2").
 func (n *ec2Needs) of(c *call) []policy.Request {
 	switch c.action {
 	case "CreateFleet":
@@ -30,7 +30,7 @@ func (n *ec2Needs) of(c *call) []policy.Request {
 	case "CreateLaunchTemplate":
 		tags, err := parseTagSpecifications(c.form)
 		if err != nil {
-			return nil // the handler says what is wrong with the request
+			return nil // the handler reports what is wrong with the request
 		}
 		l := launchNeeds{ec2Needs: n, action: c.action}
 		l.creates("launch-template", tags["launch-template"])
@@ -38,7 +38,7 @@ func (n *ec2Needs) of(c *call) []policy.Request {
 	case "CreateCapacityReservation":
 		tags, err := reservationTags(c.form)
 		if err != nil {
-			return nil // the handler says what is wrong with the request
+			return nil // the handler reports what is wrong with the request
 		}
 		l := launchNeeds{ec2Needs: n, action: c.action}
 		l.creates("capacity-reservation", tags)
@@ -78,7 +78,7 @@ func (n *ec2Needs) ofTags(c *call) []policy.Request {
 	for _, id := range c.form.strings("ResourceId") {
 		r, err := n.tagging.find(c, id)
 		if err != nil {
-			continue // the handler says that there is no such resource
+			continue // the handler reports that there is no such resource
 		}
 		keys := onRequestTags(tags)
 		maps.Copy(keys, onResourceTags("ec2", r.tags))
@@ -87,7 +87,7 @@ func (n *ec2Needs) ofTags(c *call) []policy.Request {
 	return needs
 }
 
-// launchNeeds collects what a launch needs, each resource once.
+// launchNeeds collects what a launch needs, without duplicates.
 type launchNeeds struct {
 	*ec2Needs
 	action string
@@ -95,9 +95,9 @@ type launchNeeds struct {
 	seen   map[string]bool
 }
 
-// ofFleet: an instant fleet is authorised as CreateFleet, and what it launches as RunInstances too, since EC2 Fleet
-// launches with the caller's permissions (EC2 User Guide, "EC2 Fleet prerequisites": CreateFleet, RunInstances, CreateTags
-// and PassRole). A request that cannot be read launches nothing; its handler says why.
+// ofFleet returns what an instant fleet needs: CreateFleet, and RunInstances for what it launches, since EC2 Fleet
+// launches with the caller's permissions (EC2 User Guide, "EC2 Fleet prerequisites": CreateFleet, RunInstances,
+// CreateTags and PassRole). A request that cannot be parsed launches nothing; its handler reports why.
 func (n *ec2Needs) ofFleet(c *call) []policy.Request {
 	fleet := launchNeeds{ec2Needs: n, action: "CreateFleet"}
 	r, err := n.fleets.parse(c)
@@ -108,7 +108,7 @@ func (n *ec2Needs) ofFleet(c *call) []policy.Request {
 	run := launchNeeds{ec2Needs: n, action: "RunInstances"}
 	for _, candidate := range r.candidates {
 		if candidate.refusal != nil {
-			continue // it is not launched, and the reply says why
+			continue // it is not launched; the reply contains the reason
 		}
 		order := *candidate.order
 		order.spot = r.spot > 0
@@ -129,7 +129,8 @@ func (n *ec2Needs) ofRun(c *call) []policy.Request {
 	return l.needs
 }
 
-// unreadable is what a launch needs that names what there is not: its handler says so to those who may launch at all.
+// unreadable returns what a launch needs that names something that does not exist. Only callers that may launch at all
+// get the handler's explanation.
 func (l *launchNeeds) unreadable(c *call, kind string) []policy.Request {
 	tags, err := parseTagSpecifications(c.form)
 	if err != nil {
@@ -139,7 +140,7 @@ func (l *launchNeeds) unreadable(c *call, kind string) []policy.Request {
 	return l.needs
 }
 
-// uses adds what one order uses and makes. Tags that the launch template gives count as the request's ("Grant permission to
+// uses adds what one order uses and creates. Tags from the launch template count as the request's ("Grant permission to
 // tag Amazon EC2 resources during creation").
 func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
 	a := l.account
@@ -173,7 +174,8 @@ func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
 	}
 }
 
-// creates adds a resource that the call makes: with tags, ec2:CreateTags is asked for as well, for the call that makes it.
+// creates adds a resource that the call creates. If it has tags, the call also needs ec2:CreateTags with ec2:CreateAction
+// set to the call's action.
 func (l *launchNeeds) creates(kind string, tags map[string]string) {
 	arn := l.account.arn("ec2", kind+"/*")
 	l.add(arn, onRequestTags(tags))
@@ -189,12 +191,12 @@ func (l *launchNeeds) add(arn string, keys map[string][]string) {
 	l.put(policy.Request{Action: "ec2:" + l.action, Resource: arn, Keys: keys})
 }
 
-// put adds a need once: the orders of a fleet mostly need the same.
+// put adds a need unless it is there already: the orders of a fleet mostly need the same.
 func (l *launchNeeds) put(need policy.Request) {
 	if l.seen == nil {
 		l.seen = map[string]bool{}
 	}
-	key := fmt.Sprint(need.Action, need.Resource, need.Keys) // fmt prints maps in the order of their keys
+	key := fmt.Sprint(need.Action, need.Resource, need.Keys) // fmt prints maps sorted by key
 	if !l.seen[key] {
 		l.seen[key] = true
 		l.needs = append(l.needs, need)

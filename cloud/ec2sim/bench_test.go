@@ -14,8 +14,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// BenchmarkFleetOfThousand launches and ends fleets of 1,000 instances through the SDK, with the state on disk: what a surge
-// costs the simulator, which must not be what a measurement of the product measures.
+// BenchmarkFleetOfThousand launches and ends fleets of 1,000 instances through the SDK, with the state on disk. It
+// measures the simulator's own cost of a surge, which must not distort measurements of the product.
 func BenchmarkFleetOfThousand(b *testing.B) {
 	sim, err := ec2sim.New(ec2sim.Options{StateFile: filepath.Join(b.TempDir(), "state")})
 	if err != nil {

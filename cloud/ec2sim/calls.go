@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Call is one request that was served.
+// Call is one served request.
 type Call struct {
 	At          time.Time `json:"at"`
 	Service     string    `json:"service"`
@@ -14,14 +14,15 @@ type Call struct {
 	Code        string    `json:"code,omitempty"` // error code; empty is success
 	Lost        bool      `json:"lost,omitempty"` // the answer was dropped
 	ClientToken string    `json:"clientToken,omitempty"`
-	// Parameters are those of a Query protocol by their dotted names, as they came, where they are to be kept.
+	// Parameters are those of a Query protocol by their dotted names, as received; set only for actions whose parameters
+	// are kept.
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// maxCalls bounds the log; the oldest calls are forgotten, but still counted.
+// maxCalls is the minimum number of calls that the log keeps. At twice as many it drops the oldest, which stay counted.
 const maxCalls = 100_000
 
-// CallCount sums up the calls of one action.
+// CallCount counts the calls of one action.
 type CallCount struct {
 	Total     int `json:"total"`
 	Throttled int `json:"throttled,omitempty"`
@@ -29,7 +30,7 @@ type CallCount struct {
 	Lost      int `json:"lost,omitempty"`
 }
 
-// callLog remembers the requests since the start or the last reset. It is not kept over a restart.
+// callLog records the requests since the start or the last reset. It does not survive a restart.
 type callLog struct {
 	mu     sync.Mutex
 	calls  []Call
@@ -76,14 +77,14 @@ func (l *callLog) reset() {
 	l.calls, l.counts = nil, map[string]CallCount{}
 }
 
-// keep has the calls from now on carry their parameters where the action matches one of the patterns.
+// keep makes the log record the parameters of future calls whose action matches one of the patterns.
 func (l *callLog) keep(patterns []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kept = slices.Clone(patterns)
 }
 
-// matching returns the requests whose action matches the pattern, oldest first; an empty pattern is all.
+// matching returns the requests whose action matches the pattern, oldest first; an empty pattern matches all.
 func (l *callLog) matching(pattern string) []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestParametersAreKeptWhereAsked: only calls of the actions named carry what was sent.
+// TestParametersAreKeptWhereAsked checks that only calls of the named actions keep their parameters.
 func TestParametersAreKeptWhereAsked(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

@@ -18,15 +18,15 @@ import (
 //go:embed catalogue.txt
 var builtinCatalogue string
 
-// InstanceType is what the simulator knows of one EC2 instance type. Bandwidths are in Mbps, memory in MiB, disks in
-// GB (10^9 bytes, as EC2 prints them) and prices in US dollars per hour in us-east-1.
+// InstanceType describes one EC2 instance type. Bandwidths are in Mbps, memory in MiB, disks in GB (10^9 bytes, as EC2
+// prints them) and prices in US dollars per hour in us-east-1.
 type InstanceType struct {
 	Name              string
 	Arch              string // "amd64" or "arm64", as Kubernetes calls them
 	VCPUs             int
 	MemoryMiB         int64
 	MaxENIs           int // over all network cards
-	DefaultCardENIs   int // on network card 0, the one pods get their addresses from
+	DefaultCardENIs   int // on network card 0, from which pods get their addresses
 	IPv4PerENI        int
 	EFAs              int
 	Trunking          bool
@@ -56,10 +56,10 @@ type InstanceType struct {
 	PriceUSD          float64 // on-demand, Linux, shared tenancy; 0 means not sold in us-east-1
 }
 
-// Supports says whether the type is sold as the given usage class: "on-demand", "spot" or "capacity-block".
+// Supports reports whether the type is sold in the given usage class: "on-demand", "spot" or "capacity-block".
 func (t *InstanceType) Supports(class string) bool { return slices.Contains(t.UsageClasses, class) }
 
-// ec2Arch is the name EC2 uses for the type's architecture.
+// ec2Arch returns EC2's name for the type's architecture.
 func (t *InstanceType) ec2Arch() string {
 	if t.Arch == "arm64" {
 		return "arm64"
@@ -73,7 +73,7 @@ type Catalogue struct {
 	byName map[string]*InstanceType
 }
 
-// Types returns the types of the catalogue, sorted by name. The slice must not be changed.
+// Types returns the types of the catalogue, sorted by name. The caller must not change the slice.
 func (c *Catalogue) Types() []*InstanceType { return c.types }
 
 // Type returns the type with that name, or nil.
@@ -96,11 +96,11 @@ func BuiltinCatalogue() (*Catalogue, error) {
 	return parseCatalogue(strings.NewReader(builtinCatalogue))
 }
 
-// parseCatalogue reads the compact table. A line
+// parseCatalogue parses the compact table. A line
 //
 //	family NAME ARCH HYPERVISOR CPU-MANUFACTURER key=value... flag...
 //
-// opens a family with the facts its sizes share, and each following line is one size:
+// starts a family with the properties that its sizes share, and each following line is one size:
 //
 //	SIZE VCPUS ENISxIPV4-PER-ENI key=value... flag...
 //
@@ -136,7 +136,7 @@ func parseCatalogue(r io.Reader) (*Catalogue, error) {
 	return newCatalogue(types)
 }
 
-// catalogueFamily is the family line being applied to the size lines below it.
+// catalogueFamily is a family line, which applies to the size lines below it.
 type catalogueFamily struct {
 	facts      InstanceType
 	gibPerVCPU float64
@@ -216,7 +216,7 @@ func (f *catalogueFamily) parseSize(words []string) (*InstanceType, error) {
 	return &t, nil
 }
 
-// apply sets what a key of a family or size line stands for.
+// apply sets the field that a key of a family or size line stands for.
 func (t *InstanceType) apply(key, value string) error {
 	var err error
 	switch key {
@@ -287,7 +287,7 @@ func parseBandwidth(value string, scale float64) (baseline, peak int64, err erro
 	return int64(math.Round(b * scale)), int64(math.Round(p * scale)), err
 }
 
-// networkText says a bandwidth the way EC2 does.
+// networkText formats a bandwidth as EC2 does.
 func networkText(baseline, peak int64) string {
 	text := strconv.FormatFloat(float64(peak)/1000, 'f', -1, 64) + " Gigabit"
 	if baseline < peak {
@@ -298,7 +298,7 @@ func networkText(baseline, peak int64) string {
 
 func roundPrice(usd float64) float64 { return math.Round(usd*1e9) / 1e9 }
 
-// catalogueFileType is one entry of a catalogue file; fields this package has no use for are left out.
+// catalogueFileType is one entry of a catalogue file, without the fields that this package does not use.
 type catalogueFileType struct {
 	InstanceType            string   `json:"instanceType"`
 	Arch                    string   `json:"arch"`
@@ -382,7 +382,7 @@ func (e *catalogueFileType) instanceType() *InstanceType {
 	return t
 }
 
-// neuronDevice gives NeuronCores and memory per device, which the catalogue file does not carry (AWS Neuron
+// neuronDevice returns the NeuronCores and the memory per device, which the catalogue file does not contain (AWS Neuron
 // documentation, "NeuronCore architecture").
 func neuronDevice(name string) (cores int, memoryMiB int64) {
 	switch name {

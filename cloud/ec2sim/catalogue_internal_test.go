@@ -2,7 +2,8 @@ package ec2sim
 
 import "testing"
 
-// Every type has a network card for each of its EFA interfaces, with room for a second interface beside the primary one's.
+// Every type has a network card for each of its EFA interfaces. The first card also has room for one beside the primary
+// interface.
 func TestEveryEFAHasItsCard(t *testing.T) {
 	t.Parallel()
 	c, err := BuiltinCatalogue()

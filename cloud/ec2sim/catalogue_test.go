@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// sharedCatalogue lies beside the repository on machines that have the reference data.
+// sharedCatalogue is next to the repository on machines that have the reference data.
 const sharedCatalogue = "../../../shared/data/ec2-catalogue.json"
 
 func TestBuiltinCatalogueIsLargeEnough(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// checkMachine refuses what EC2 refuses of an instance type: network interfaces its network cards have no room for, and what
-// only Nitro has. What is not documented is the code of some refusals; which launches are refused is.
+// checkMachine refuses what EC2 does not support on an instance type: more network interfaces than its network cards
+// take, and features that only Nitro has. Which launches EC2 refuses is documented; some of the error codes are not.
 func checkMachine(spec *launchSpec, t *InstanceType) error {
 	if err := checkInterfaces(spec.Interfaces, t); err != nil {
 		return err
@@ -21,8 +21,8 @@ func checkMachine(spec *launchSpec, t *InstanceType) error {
 	return nil
 }
 
-// checkInterfaces holds interfaces to the network cards ("Network cards", "Maximum IP addresses per network interface"), EFA
-// interfaces to their number and their place, and what they ask for to Nitro.
+// checkInterfaces checks interfaces against the limits of the network cards ("Network cards", "Maximum IP addresses per
+// network interface"), the number and position of EFA interfaces, and the features that need Nitro.
 func checkInterfaces(interfaces []interfaceSpec, t *InstanceType) error {
 	cards, efas := t.networkXML().Cards, map[int]int{}
 	for _, n := range interfaces {
@@ -32,10 +32,10 @@ func checkInterfaces(interfaces []interfaceSpec, t *InstanceType) error {
 			return refuse("InvalidParameterCombination", "Network card index %d exceeds the limit for %s", n.CardIndex, t.Name)
 		case n.DeviceIndex >= cards[n.CardIndex].MaxInterfaces:
 			return refuse("AttachmentLimitExceeded", "Interface count %d exceeds the limit for %s", n.DeviceIndex+1, t.Name)
-		// "Amazon EC2 security group connection tracking": the timeouts are for Nitro.
+		// "Amazon EC2 security group connection tracking": the timeouts need Nitro.
 		case n.Tracking && t.Hypervisor != "nitro" && !t.BareMetal:
 			return refuse("InvalidParameterCombination", "Connection tracking timeouts are not supported for the instance type %s", t.Name)
-		// "Assigning prefixes to Amazon EC2 network interfaces": prefixes are for Nitro.
+		// "Assigning prefixes to Amazon EC2 network interfaces": prefixes need Nitro.
 		case n.Ipv4PrefixCount+n.Ipv6PrefixCount > 0 && t.Hypervisor == "xen":
 			return refuse("InvalidParameterCombination", "Prefixes are not supported for the instance type %s", t.Name)
 		// "Elastic Fabric Adapter for AI/ML and HPC workloads": an EFA-only interface has no IP addresses and is not the primary one.
@@ -53,7 +53,7 @@ func checkInterfaces(interfaces []interfaceSpec, t *InstanceType) error {
 	}
 	total := 0
 	for card, count := range efas {
-		// "EFA limitations": one EFA for each network card.
+		// "EFA limitations": one EFA per network card.
 		if count > 1 {
 			return refuse("AttachmentLimitExceeded", "%d EFA interfaces on the network card %d of %s", count, card, t.Name)
 		}
@@ -65,13 +65,13 @@ func checkInterfaces(interfaces []interfaceSpec, t *InstanceType) error {
 	return nil
 }
 
-// addressed says whether the interface asks for addresses beyond none.
+// addressed reports whether the interface requests any IP address.
 func (n *interfaceSpec) addressed() bool {
 	return n.Ipv4PrefixCount+n.Ipv6PrefixCount+n.Ipv6Count+n.SecondaryCount > 0 || n.PublicIP != nil
 }
 
-// enclaves says whether the type runs Nitro Enclaves: on Nitro with four vCPUs, or two of Graviton, but not the bursting types
-// and bare metal (Nitro Enclaves User Guide, "Requirements").
+// enclaves reports whether the type supports Nitro Enclaves: Nitro types with at least four vCPUs, or two on Graviton,
+// except burstable types and bare metal (Nitro Enclaves User Guide, "Requirements").
 func (t *InstanceType) enclaves() bool {
 	least := 4
 	if t.Arch == "arm64" {
@@ -80,8 +80,9 @@ func (t *InstanceType) enclaves() bool {
 	return t.Hypervisor == "nitro" && !t.Burstable && !t.BareMetal && t.VCPUs >= least
 }
 
-// bootModes are those of the type (EC2 User Guide, "Requirements for UEFI boot mode" of "Instance launch behavior with Amazon EC2
-// boot modes"): Graviton has UEFI only, Xen and bare metal of Intel and AMD legacy BIOS only, Nitro both.
+// bootModes returns the boot modes of the type (EC2 User Guide, "Requirements for UEFI boot mode" of "Instance launch
+// behavior with Amazon EC2 boot modes"): Graviton has UEFI only, Xen and bare metal of Intel and AMD legacy BIOS only,
+// Nitro both.
 func (t *InstanceType) bootModes() []string {
 	switch {
 	case t.Arch == "arm64":
@@ -92,9 +93,9 @@ func (t *InstanceType) bootModes() []string {
 	return []string{"legacy-bios", "uefi"}
 }
 
-// checkBoot refuses an image that the type cannot boot. An image that does not say its boot mode boots in the default one
-// of the type, and so does one that prefers UEFI where that is there ("Amazon EC2 boot modes"). Which code the refusal has the
-// documentation does not say. Nitro needs ENA of the image (re:Post, "Why do I get the error that Enhanced networking with the
+// checkBoot refuses an image that the type cannot boot. An image without a boot mode boots in the type's default one, and
+// so does one that prefers UEFI if the type has no UEFI ("Amazon EC2 boot modes"). The code of the refusal is not
+// documented. Nitro requires an image with ENA (re:Post, "Why do I get the error that Enhanced networking with the
 // Elastic Network Adapter is required").
 func (im *image) checkBoot(t *InstanceType) error {
 	if (im.BootMode == "uefi" || im.BootMode == "legacy-bios") && !slices.Contains(t.bootModes(), im.BootMode) {
@@ -106,14 +107,14 @@ func (im *image) checkBoot(t *InstanceType) error {
 	return nil
 }
 
-// nested says whether the type runs virtual machines of its own: those of the 8th Intel generation do (EC2 User Guide, "Use
-// nested virtualization to run hypervisors in Amazon EC2 instances").
+// nested reports whether the type supports nested virtualization: those of the 8th Intel generation do (EC2 User Guide,
+// "Use nested virtualization to run hypervisors in Amazon EC2 instances").
 func (t *InstanceType) nested() bool {
 	family, _, _ := strings.Cut(t.Name, ".")
 	return !t.BareMetal && (family == "c8i" || family == "m8i" || family == "r8i")
 }
 
-// processorFeatures are the additional features of the type's processor.
+// processorFeatures returns the additional features of the type's processor.
 func (t *InstanceType) processorFeatures() []string {
 	if t.nested() {
 		return []string{"nested-virtualization"}

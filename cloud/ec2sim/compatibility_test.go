@@ -10,8 +10,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// The rules of instance types, images, interfaces and volumes, each asked for by a dry run that breaks it and by one that
-// just keeps it.
+// The rules for instance types, images, interfaces and volumes: for each, one dry run that violates it and one that just
+// complies.
 func TestWhatAMachineTakes(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{Images: []ec2sim.Image{
@@ -55,7 +55,7 @@ func TestWhatAMachineTakes(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		itype  string
 		change func(*ec2.RunInstancesInput)
-		code   string // of the refusal; empty means that it would be launched
+		code   string // of the refusal; empty means that the launch is accepted
 	}{
 		"UEFI on Nitro":                          {itype: "m5.large", change: own("uefi"), code: ""},
 		"UEFI on Xen":                            {itype: "m4.large", change: own("uefi"), code: "InvalidParameterCombination"},
@@ -109,7 +109,7 @@ func TestWhatAMachineTakes(t *testing.T) {
 	}
 }
 
-// offeredIn is a zone that has the type.
+// offeredIn returns a zone that offers the type.
 func (a *account) offeredIn(t *testing.T, itype string) string {
 	t.Helper()
 	out, err := a.ec2.DescribeInstanceTypeOfferings(ctx(t), &ec2.DescribeInstanceTypeOfferingsInput{
@@ -120,7 +120,7 @@ func (a *account) offeredIn(t *testing.T, itype string) string {
 	return aws.ToString(out.InstanceTypeOfferings[0].Location)
 }
 
-// What DescribeInstances says of an instance in a reservation is what Karpenter and Tenon tell it by.
+// The instances contain the fields by which Karpenter and Tenon recognise an instance in a reservation.
 func TestInstancesInReservationsSaySo(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

@@ -9,8 +9,8 @@ import (
 )
 
 // Interrupt announces the interruption of spot instances, and of instances in interruptible capacity reservations, and
-// ends them when the notice has passed; EC2 gives two minutes. It is an error if one is not a living instance of either
-// sort; then nothing happens to any.
+// ends them after the notice; EC2 gives two minutes. It fails, and interrupts none, if one is not a living instance of
+// either kind.
 func (s *Server) Interrupt(notice time.Duration, ids ...string) error {
 	return s.guard.change(func(now time.Time) error {
 		found, err := s.instances.living(ids)
@@ -51,9 +51,9 @@ func (s *Server) Kill(ids ...string) error {
 	})
 }
 
-// Announce delivers an event about each of the instances to every queue and does nothing else: spot-interruption,
-// rebalance-recommendation, reservation-interruption, scheduled-change, or a state, such as stopped. The instances need
-// not exist.
+// Announce delivers an event about each of the instances to every queue, without any other effect. The name is
+// spot-interruption, rebalance-recommendation, reservation-interruption, scheduled-change, or a state, such as stopped.
+// The instances need not exist.
 func (s *Server) Announce(name string, ids ...string) error {
 	named := s.events.byName()
 	made := named[name]
@@ -68,7 +68,7 @@ func (s *Server) Announce(name string, ids ...string) error {
 	})
 }
 
-// Post puts a text into every queue, whatever it is.
+// Post sends an arbitrary text to every queue.
 func (s *Server) Post(body string) error {
 	return s.guard.change(func(now time.Time) error {
 		s.sqs.postAll(body, now)
@@ -76,7 +76,7 @@ func (s *Server) Post(body string) error {
 	})
 }
 
-// SetStatus replaces what the checks and scheduled events say of living instances.
+// SetStatus replaces the status checks and scheduled events of living instances.
 func (s *Server) SetStatus(status Status, ids ...string) error {
 	return s.guard.change(func(now time.Time) error {
 		checks, err := status.checks(now)
@@ -92,7 +92,7 @@ func (s *Server) SetStatus(status Status, ids ...string) error {
 	})
 }
 
-// SetPods says how many pods with addresses of their own run on instances.
+// SetPods sets how many pods with their own addresses run on each of the instances.
 func (s *Server) SetPods(pods int, ids ...string) error {
 	return s.guard.change(func(time.Time) error {
 		found, err := s.instances.living(ids)
@@ -104,7 +104,7 @@ func (s *Server) SetPods(pods int, ids ...string) error {
 	})
 }
 
-// AddImage makes an image of this or another account, or replaces that of the same name, and returns its id.
+// AddImage creates an image of this or another account, or replaces the one with the same name, and returns its id.
 func (s *Server) AddImage(i Image) (string, error) {
 	if i.Name == "" || i.Arch != "x86_64" && i.Arch != "arm64" {
 		return "", fmt.Errorf("an image needs a name and the architecture x86_64 or arm64, not %q and %q", i.Name, i.Arch)
@@ -116,8 +116,8 @@ func (s *Server) AddImage(i Image) (string, error) {
 	})
 }
 
-// SetParameter writes a parameter of the account's own. Names below /aws are Amazon's (Systems Manager User Guide, "Create a
-// Parameter Store parameter using the AWS CLI").
+// SetParameter writes one of the account's own SSM parameters. Names below /aws are Amazon's (Systems Manager User Guide,
+// "Create a Parameter Store parameter using the AWS CLI").
 func (s *Server) SetParameter(name, value string) error {
 	if bare := strings.ToLower(strings.TrimPrefix(name, "/")); bare == "" || strings.HasPrefix(bare, "aws") || strings.HasPrefix(bare, "ssm") || value == "" {
 		return fmt.Errorf("parameter %q = %q: a name may not begin with aws or ssm, and a value may not be empty", name, value)
@@ -128,8 +128,8 @@ func (s *Server) SetParameter(name, value string) error {
 	})
 }
 
-// Reserve makes a capacity reservation, capacity blocks and interruptible ones included, which EC2's own API sells in
-// other ways. It returns the reservation's id.
+// Reserve creates a capacity reservation and returns its id. It also creates capacity blocks and interruptible
+// reservations, which EC2's own API sells in other ways.
 func (s *Server) Reserve(want Reservation) (string, error) {
 	id := ""
 	err := s.guard.change(func(now time.Time) error {
@@ -141,14 +141,14 @@ func (s *Server) Reserve(want Reservation) (string, error) {
 	return id, err
 }
 
-// Faults returns the faults in force.
+// Faults returns the current faults.
 func (s *Server) Faults() Faults {
 	s.guard.mu.Lock()
 	defer s.guard.mu.Unlock()
 	return *s.faults.current()
 }
 
-// SetFaults replaces all faults and starts their counts anew.
+// SetFaults replaces all faults and resets their counts.
 func (s *Server) SetFaults(f Faults) error {
 	return s.guard.change(func(time.Time) error {
 		if err := f.validate(); err != nil {
@@ -159,7 +159,7 @@ func (s *Server) SetFaults(f Faults) error {
 	})
 }
 
-// Reset forgets everything but the seeded account: instances, templates, profiles, messages, tokens, faults and calls.
+// Reset deletes everything except the seeded account: instances, templates, profiles, messages, tokens, faults and calls.
 // Nodes that joined stay in the cluster.
 func (s *Server) Reset() error {
 	s.calls.reset()

@@ -62,7 +62,7 @@ often a fault strikes:
    "freeAddresses": {"subnet-...":3}}
 `
 
-// controlAPI is the control endpoint below /_sim/, which ControlHelp describes. It does what the methods of Server do.
+// controlAPI is the control endpoint below /_sim/, which ControlHelp describes. It calls the methods of Server.
 type controlAPI struct{ server *Server }
 
 type instancesRequest struct {
@@ -110,7 +110,7 @@ func (a controlAPI) serve(w http.ResponseWriter, r *http.Request) {
 	a.write(w, out, err)
 }
 
-// orders are the controls that have something happen.
+// orders returns the handlers of the POST requests, by method and path.
 func (a controlAPI) orders() map[string]func(*http.Request) (any, error) {
 	instances := func(do func(instancesRequest) error) func(*http.Request) (any, error) {
 		return func(r *http.Request) (any, error) {
@@ -193,7 +193,7 @@ func (a controlAPI) orders() map[string]func(*http.Request) (any, error) {
 	}
 }
 
-// decodeControl is strict, so that a misspelt fault does not silently do nothing.
+// decodeControl rejects unknown fields, so that a misspelt fault does not silently do nothing.
 func decodeControl(r *http.Request, into any) error {
 	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxRequestBody))
 	d.DisallowUnknownFields()

@@ -59,7 +59,7 @@ func (im *image) description() string {
 	return "EKS-optimized Kubernetes node based on " + im.Family + ", (k8s: " + im.Kubernetes + ")"
 }
 
-// platform is the platform's name for billing.
+// platform returns the platform's name for billing.
 func (im *image) platform() string {
 	if im.Windows {
 		return "Windows"
@@ -79,7 +79,7 @@ func (is *images) describe(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// EC2 User Guide, "Troubleshoot EC2 AMIs": naming an image that is not shared is not authorized.
+	// EC2 User Guide, "Troubleshoot EC2 AMIs": a request that names an image which is not shared is not authorized.
 	for _, im := range found {
 		if c.form.has("ImageId") && !im.visible() {
 			return nil, notAuthorized(im)
@@ -89,7 +89,7 @@ func (is *images) describe(c *call) (any, error) {
 	deprecatedToo := *orFalse(c.form.flag("IncludeDeprecated")) || c.form.has("ImageId")
 	found = slices.DeleteFunc(slices.Clone(found), func(im *image) bool {
 		foreign := len(owners) > 0 && !slices.ContainsFunc(owners, im.ownedBy)
-		// An owner sees its deprecated images whatever it asks (API reference, DescribeImages, IncludeDeprecated).
+		// An owner always sees its deprecated images (API reference, DescribeImages, IncludeDeprecated).
 		return foreign || !im.visible() || !deprecatedToo && im.Owner != accountID && im.outdated(c.at)
 	})
 	found, err = sift(found, parseFilters(c.form), func(im *image) attributes {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// instanceAPI answers the actions of EC2 that look at instances or end them.
+// instanceAPI handles the EC2 actions that describe or end instances.
 type instanceAPI struct {
 	catalogue *Catalogue
 	instances *instances
@@ -55,7 +55,7 @@ func (api *instanceAPI) describe(c *call) (any, error) {
 	return out, nil
 }
 
-// attributes are the filters of DescribeInstances.
+// attributes returns an instance's values for the filters of DescribeInstances.
 func (ia *instanceAnswers) attributes(i *instance, now time.Time) attributes {
 	return tagged(i.shownTags(now), func(name string) ([]string, bool) {
 		one := func(v string) ([]string, bool) { return []string{v}, true }

@@ -1,49 +1,51 @@
-// Package ec2sim plays an AWS account over HTTP: a server that speaks the wire protocols of EC2, SSM, IAM, EKS, Pricing,
-// SQS, STS and FIS, so that unmodified AWS SDKs and tools can be pointed at it. It exists so that everything that launches
-// nodes can be tested, and shown, without an account.
+// Package ec2sim simulates an AWS account over HTTP. It serves the wire protocols of EC2, SSM, IAM, EKS, Pricing, SQS,
+// STS and FIS, so that unmodified AWS SDKs and tools can use it. With it, everything that launches nodes can be tested,
+// and demonstrated, without an account.
 //
 // # Shape
 //
-// One mutex guards the account (guard.go). A request is taken apart (readcall.go: the service is told by the credential scope of
-// its signature, the action by what the protocol uses), faults are drawn for it (injector.go, throttle.go), policies are asked
-// (authorize.go), its handler runs with the account locked (actions.go lists them all), the changes are written to the journal
-// (journal.go), and only then it is answered (protocol.go). So whatever a client was told is on disk, and a SIGKILL at any moment
-// loses nothing that was promised.
+// One mutex guards the account (guard.go). A request passes through these steps: it is parsed (readcall.go: the
+// credential scope of its signature names the service, the protocol determines where the action is), faults are drawn for
+// it (injector.go, throttle.go), policies are evaluated (authorize.go), its handler runs with the account locked
+// (actions.go lists all handlers), the changes are written to the journal (journal.go), and only then the client gets its
+// answer (protocol.go). So everything a client has seen is on disk, and a SIGKILL at any moment loses nothing that was
+// acknowledged.
 //
-// A service has a type of its own, and so has each subject of EC2: images, launch templates, security groups, fleets and so on.
-// It has what it needs of the others, answers its actions and says what they need of policies. parts.go puts them together, and
-// Server is what serves and controls them.
+// Each service has its own type, and so has each subject of EC2: images, launch templates, security groups, fleets and so
+// on. Such a type holds references to the others it needs, handles its actions and determines which permissions they
+// need. parts.go assembles them, and Server serves and controls them.
 //
-// An instance carries instants, not a state: when it was launched, will run, was ended. What it is at any moment follows
-// from the clock (instance.go). Nothing has to be advanced, and a simulator that was down for an hour finds every instance
-// where an hour has brought it. Spot prices and pool depths follow from names and the hour since the server
-// began (market.go), so runs repeat.
+// An instance stores instants, not a state: when it was launched, will run, was ended. Its state at any moment follows
+// from the clock (instance.go). Nothing has to be advanced, and after an hour of downtime the simulator finds every
+// instance in the state it would have reached. Spot prices and pool depths follow from names and the hour since the
+// server began (market.go), so runs are repeatable.
 //
 // # What exists
 //
-// AWS's published model decides which operations, parameters, values and filters there are (model.go): a request is held
-// against it before its handler runs, so that the simulator does not agree with a client's mistakes. What it takes beyond the
-// model is listed with the reason (modelexceptions.go). A parameter that exists and that the handler does not look at is refused
-// with UnsupportedBySimulator, status 501, unless it is listed as ignored with the reason (unsupported.go).
-// Answers are held against the models of other people's clients (test/clients).
+// AWS's published model decides which operations, parameters, values and filters exist (model.go). A request is checked
+// against it before its handler runs, so that the simulator does not accept a client's mistakes. modelexceptions.go lists
+// what the simulator accepts beyond the model, with the reasons. A parameter that exists but that the handler does not
+// read is refused with UnsupportedBySimulator, status 501, unless unsupported.go lists it as ignored, with the reason.
+// Responses are checked against the models of third-party clients (test/clients).
 //
 // # The account
 //
-// Region us-east-1 with zones a, b and c, or another region of any partition, with Local Zones where Options name some; a VPC;
-// a private /19 subnet per zone and two security groups, the cluster's and the nodes', tagged
+// The account has: region us-east-1 with zones a, b and c, or another region of any partition, with Local Zones if
+// Options name some; a VPC; a private /19 subnet per zone and two security groups, the cluster's and the nodes', tagged
 // karpenter.sh/discovery=<cluster>; Amazon's images of Amazon Linux 2023 and 2, Bottlerocket and Windows with their SSM
-// parameters, and images and parameters of its own and of other accounts as Options or the control endpoint have them; any IAM
-// role; one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
+// parameters, and further images and parameters, of this and of other accounts, from Options or the control endpoint; any
+// IAM role; one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are created; no placement groups. The
+// instance types are real ones (catalogue.txt).
 //
 // # Nodes
 //
-// With Options.Kubernetes set, an instance that has booted joins the cluster as its kubelet would (kubelets.go, node.go):
-// what the Node looks like follows from the instance type and from the user data of its launch template.
+// With Options.Kubernetes set, an instance that has booted joins the cluster as its kubelet would (kubelets.go, node.go).
+// The instance type and the user data of its launch template determine the Node.
 //
 // # Control
 //
-// Beside the AWS protocols the server answers JSON over HTTP below /_sim/; see ControlHelp. The same is there as methods of
-// Server.
+// Besides the AWS protocols, the server offers JSON over HTTP below /_sim/; see ControlHelp. Server has methods for the
+// same purposes.
 //
 // Reading order: apierror, params, filter, paging, tags, call, modelexceptions, model, modelquery, modeljson, unsupported,
 // sqsquery, protocol, journal, guard, account, catalogue, market, userdata, nodeconfig, launchspec, instance, faults, calls,

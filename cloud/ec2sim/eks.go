@@ -10,7 +10,7 @@ import (
 
 var clusterPath = regexp.MustCompile(`^/clusters/([^/]+)/?$`)
 
-// eks is the account's EKS, which has one cluster.
+// eks is the account's EKS service, which has one cluster.
 type eks struct {
 	account  *account
 	cluster  string // its name
@@ -20,7 +20,7 @@ type eks struct {
 	ipv6     bool
 }
 
-// describeCluster describes the one cluster there is.
+// describeCluster handles DescribeCluster.
 func (e *eks) describeCluster(c *call) (any, error) {
 	match := clusterPath.FindStringSubmatch(c.form.value)
 	if match == nil || match[1] != e.cluster {
@@ -53,7 +53,7 @@ func (e *eks) describeCluster(c *call) (any, error) {
 	}}, nil
 }
 
-// needs is what a call of EKS needs.
+// needs returns the permissions an EKS call needs.
 func (e *eks) needs(c *call) []policy.Request {
 	match := clusterPath.FindStringSubmatch(c.form.value)
 	if match == nil {

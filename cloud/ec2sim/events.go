@@ -9,17 +9,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// spotNotice is the warning time EC2 gives.
+// spotNotice is EC2's notice before an interruption.
 const spotNotice = Duration(2 * time.Minute)
 
-// event is what EventBridge would deliver: a source, a detail type and a detail.
+// event is an EventBridge event: a source, a detail type and a detail.
 type event struct {
 	source, detailType string
 	resources          any
 	detail             map[string]any
 }
 
-// events is what plays EventBridge: it has every queue as a target.
+// events simulates EventBridge, with every queue as a target.
 type events struct {
 	account   *account
 	log       *zap.Logger
@@ -27,7 +27,7 @@ type events struct {
 	instances *table[instance]
 }
 
-// about is an event of EC2's about one instance, with further details.
+// about returns an EC2 event about one instance, with the given details added.
 func (ev *events) about(id, detailType string, detail map[string]any) event {
 	e := event{source: "aws.ec2", detailType: detailType, detail: map[string]any{"instance-id": id},
 		resources: []string{ev.account.arn("ec2", "instance/"+id)}}
@@ -43,7 +43,7 @@ func (ev *events) rebalance(id string, _ time.Time) event {
 	return ev.about(id, "EC2 Instance Rebalance Recommendation", nil)
 }
 
-// reservation has its resource as a string, as EC2 documents it.
+// reservation returns an event whose resource is a string, as EC2 documents it.
 func (ev *events) reservation(id string, at time.Time) event {
 	e := ev.about(id, "EC2 Capacity Reservation Instance Interruption Warning", map[string]any{
 		"instance-action": "terminate", "instance-termination-time": at.Add(time.Duration(spotNotice)).UTC().Format(time.RFC3339),
@@ -55,7 +55,7 @@ func (ev *events) reservation(id string, at time.Time) event {
 	return e
 }
 
-// scheduledChange is AWS Health's about one instance.
+// scheduledChange returns an AWS Health event about one instance.
 func (ev *events) scheduledChange(id string, at time.Time) event {
 	const code = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
 	return event{source: "aws.health", detailType: "AWS Health Event", resources: []string{id}, detail: map[string]any{
@@ -72,7 +72,7 @@ func (ev *events) stateChange(state string) func(id string, at time.Time) event 
 	}
 }
 
-// byName are the events that can be had on demand.
+// byName returns the events that Announce can deliver.
 func (ev *events) byName() map[string]func(id string, at time.Time) event {
 	return map[string]func(string, time.Time) event{
 		"spot-interruption":        ev.interruption,
@@ -88,8 +88,8 @@ func (ev *events) byName() map[string]func(id string, at time.Time) event {
 	}
 }
 
-// announce delivers an event to every queue at an instant, which may be to come, as if each were the target of a rule for
-// the events.
+// announce delivers an event at an instant, which may be in the future, to every queue, as if each were the target of a
+// rule for the event.
 func (ev *events) announce(at time.Time, e event) {
 	if len(ev.queues.rows) == 0 {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// tell sends a JSON document to a control of the simulator, and returns the status.
+// tell posts a JSON document to a control of the simulator, and returns the status.
 func (a *account) tell(t *testing.T, path, document string) int {
 	t.Helper()
 	response, err := http.Post(a.sim.URL()+path, "application/json", strings.NewReader(document))
@@ -27,7 +27,7 @@ func (a *account) tell(t *testing.T, path, document string) int {
 	return response.StatusCode
 }
 
-// bodies takes the messages that a queue has.
+// bodies receives up to ten messages of a queue and returns their bodies.
 func (a *account) bodies(t *testing.T, queue string) []string {
 	t.Helper()
 	out, err := a.sqs().ReceiveMessage(ctx(t), &sqs.ReceiveMessageInput{QueueUrl: aws.String(a.sim.URL() + "/1/" + queue), MaxNumberOfMessages: 10})

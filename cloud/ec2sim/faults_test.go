@@ -24,7 +24,7 @@ func (a *account) faults(t *testing.T, f ec2sim.Faults) {
 	}
 }
 
-// living counts instances that have not ended.
+// living returns the number of instances that have not ended.
 func (a *account) living() int {
 	n := 0
 	for _, i := range a.sim.Instances() {

@@ -7,7 +7,7 @@ import (
 )
 
 // filter is one Filter.N of a Describe call: the resource must have the attribute with one of the values, in which * and
-// ? are wildcards and a backslash takes their meaning away.
+// ? are wildcards and a backslash escapes them.
 type filter struct {
 	name   string
 	values []string
@@ -21,10 +21,10 @@ func parseFilters(p *params) []filter {
 	return filters
 }
 
-// attributes returns the values that a resource has for a filter name, and false for a name that the call does not know.
+// attributes returns a resource's values for a filter name, or false if the call does not support that filter.
 type attributes func(name string) ([]string, bool)
 
-// matches applies all filters; a filter name that the attributes do not know is an error, as in EC2.
+// matches reports whether a resource passes all filters. It fails for an unsupported filter name, as EC2 does.
 func matches(filters []filter, of attributes) (bool, error) {
 	all := true
 	for _, f := range filters {
@@ -39,7 +39,7 @@ func matches(filters []filter, of attributes) (bool, error) {
 	return all, nil
 }
 
-// sift keeps the items that pass the filters.
+// sift returns the items that pass the filters.
 func sift[T any](items []T, filters []filter, of func(T) attributes) ([]T, error) {
 	if len(filters) == 0 {
 		return items, nil
@@ -57,7 +57,7 @@ func sift[T any](items []T, filters []filter, of func(T) attributes) ([]T, error
 	return kept, nil
 }
 
-// tagged adds the tag filters, which all resources share, to the attributes of one.
+// tagged adds the tag filters, which all resources share, to a resource's attributes.
 func tagged(tags map[string]string, of attributes) attributes {
 	return func(name string) ([]string, bool) {
 		switch key, isTag := strings.CutPrefix(name, "tag:"); {
@@ -75,7 +75,7 @@ func tagged(tags map[string]string, of attributes) attributes {
 	}
 }
 
-// oneOf are attributes with one value each.
+// oneOf returns attributes with one value each.
 func oneOf(values map[string]string) attributes {
 	return func(name string) ([]string, bool) {
 		v, ok := values[name]
@@ -83,7 +83,7 @@ func oneOf(values map[string]string) attributes {
 	}
 }
 
-// byID keeps the items that are asked for by id, all if none are, and refuses ids that do not exist.
+// byID returns the items with the requested ids, or all if no id is requested. It fails for an id that does not exist.
 func byID[T any](items []T, id func(T) string, asked []string, notFound func(id string) error) ([]T, error) {
 	if len(asked) == 0 {
 		return items, nil
@@ -99,7 +99,7 @@ func byID[T any](items []T, id func(T) string, asked []string, notFound func(id 
 	return found, nil
 }
 
-// wildcard matches EC2's filter patterns.
+// wildcard reports whether value matches an EC2 filter pattern.
 func wildcard(pattern, value string) bool {
 	for pattern != "" {
 		switch pattern[0] {

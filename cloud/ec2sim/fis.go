@@ -11,19 +11,19 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
-// experimentTemplate is what FIS is to do, with one action: aws:ec2:send-spot-instance-interruptions, which is the one that
-// the simulator has (FIS User Guide, "AWS FIS Actions reference").
+// experimentTemplate is a FIS experiment template with one action: aws:ec2:send-spot-instance-interruptions, the only one
+// that the simulator supports (FIS User Guide, "AWS FIS Actions reference").
 type experimentTemplate struct {
 	ID          string
-	Token       string // of the request that made it
+	Token       string // of the request that created it
 	Description string
 	Role        string
 	Tags        map[string]string
 	CreatedAt   time.Time
-	Input       experimentTemplateInput // as it was asked for
+	Input       experimentTemplateInput // as requested
 }
 
-// experiment is a template that was started. What it is at any moment follows from the clock.
+// experiment is a started template. Its state at any moment follows from the clock.
 type experiment struct {
 	ID        string
 	Token     string
@@ -31,9 +31,9 @@ type experiment struct {
 	Role      string
 	Tags      map[string]string
 	StartedAt time.Time
-	// EndsAt is when the instances are gone.
+	// EndsAt is when the instances are interrupted.
 	EndsAt time.Time
-	// Failure is the reason for which it failed at once; empty if it did not.
+	// Failure is why the experiment failed at its start; empty if it did not.
 	Failure string
 }
 
@@ -62,10 +62,10 @@ type experimentAction struct {
 
 const (
 	interruptSpot = "aws:ec2:send-spot-instance-interruptions"
-	// spotTarget is what the action calls its target, and spotResource is what that has to be.
+	// spotTarget is the action's name for its target, and spotResource the resource type that the target must have.
 	spotTarget   = "SpotInstances"
 	spotResource = "aws:ec2:spot-instance"
-	// FIS interrupts after two to fifteen minutes.
+	// FIS interrupts instances after two to fifteen minutes.
 	minInterruption, maxInterruption = 2 * time.Minute, 15 * time.Minute
 )
 
@@ -75,7 +75,7 @@ var (
 	minutes                = regexp.MustCompile(`^PT([0-9]+)M$`)
 )
 
-// fisAction names the action of a FIS request (FIS API reference, "Request Syntax" of each), empty if it is none.
+// fisAction returns the action of a FIS request (FIS API reference, "Request Syntax" of each), or "" if there is none.
 func fisAction(method, path string) string {
 	switch {
 	case method == http.MethodPost && path == "/experimentTemplates":
@@ -121,7 +121,7 @@ func (f *fis) createTemplate(c *call) (any, error) {
 	return map[string]any{"experimentTemplate": f.templateJSON(t)}, nil
 }
 
-// validate refuses what FIS refuses, and what the simulator does not play.
+// validate refuses what FIS refuses, and what the simulator does not support.
 func (in experimentTemplateInput) validate() error {
 	for name, action := range in.Actions {
 		if action.ActionID != interruptSpot {
@@ -157,7 +157,7 @@ func (in experimentTemplateInput) validate() error {
 	return nil
 }
 
-// after is how long after the action's start the instances are interrupted.
+// after returns how long after the action's start the instances are interrupted.
 func (a experimentAction) after() (time.Duration, error) {
 	text := a.Parameters["durationBeforeInterruption"]
 	match := minutes.FindStringSubmatch(text)
@@ -187,7 +187,7 @@ func (f *fis) templateJSON(t *experimentTemplate) map[string]any {
 	}
 }
 
-// epoch is how the REST protocol of JSON writes instants.
+// epoch formats an instant as the REST-JSON protocol does.
 func epoch(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 func (f *fis) listTemplates(_ *call) (any, error) {
@@ -217,10 +217,10 @@ type startExperimentInput struct {
 	Tags                 map[string]string `json:"tags"`
 }
 
-// start: "the target instance immediately receives an instance rebalance recommendation"; the notice comes two minutes
-// before the interruption (FIS User Guide, aws:ec2:send-spot-instance-interruptions). An experiment whose targets are none of
-// the account's fails (emptyTargetResolutionMode fail, the default). When an experiment counts as completed the documentation
-// does not say; here it is when the instances are interrupted.
+// start starts an experiment: "the target instance immediately receives an instance rebalance recommendation"; the notice
+// comes two minutes before the interruption (FIS User Guide, aws:ec2:send-spot-instance-interruptions). An experiment
+// without any target in the account fails (emptyTargetResolutionMode fail, the default). The documentation does not say
+// when an experiment is completed; here it is when the instances are interrupted.
 func (f *fis) start(c *call) (any, error) {
 	in, err := decodeJSON[startExperimentInput](c)
 	if err != nil {
@@ -255,7 +255,7 @@ func (f *fis) start(c *call) (any, error) {
 	return map[string]any{"experiment": f.experimentJSON(e, c.at)}, nil
 }
 
-// targets are the living spot instances that a target means.
+// targets returns the living spot instances that a target selects.
 func (f *fis) targets(target experimentTarget) []*instance {
 	var found []*instance
 	for _, i := range f.instances.sorted() {
@@ -305,8 +305,9 @@ func (f *fis) get(c *call) (any, error) {
 	return map[string]any{"experiment": f.experimentJSON(e, c.at)}, nil
 }
 
-// needs is what a call of FIS needs ("Actions, resources, and condition keys for AWS Fault Injection Service"). Making
-// something with tags needs fis:TagResource too, and a role is passed to FIS (FIS User Guide, "Identity-based policy examples").
+// needs returns the permissions a FIS call needs ("Actions, resources, and condition keys for AWS Fault Injection
+// Service"). Creating something with tags also needs fis:TagResource, and a role is passed to FIS (FIS User Guide,
+// "Identity-based policy examples").
 func (f *fis) needs(c *call) []policy.Request {
 	need := func(resource string, keys map[string][]string) policy.Request {
 		return policy.Request{Action: "fis:" + c.action, Resource: resource, Keys: keys}
@@ -330,7 +331,7 @@ func (f *fis) needs(c *call) []policy.Request {
 	case "CreateExperimentTemplate":
 		in, err := decodeJSON[experimentTemplateInput](c)
 		if err != nil {
-			return nil // the handler says what is wrong with the request
+			return nil // the handler reports what is wrong with the request
 		}
 		needs := creates("experiment-template", in.Tags)
 		for _, action := range in.Actions {

@@ -17,7 +17,7 @@ import (
 
 func (a *account) fis() *fis.Client { return fis.NewFromConfig(a.cfg) }
 
-// interruption is a template that interrupts the instances with a tag.
+// interruption returns a template that interrupts the instances with a tag.
 func interruption(edit func(*fis.CreateExperimentTemplateInput)) *fis.CreateExperimentTemplateInput {
 	in := &fis.CreateExperimentTemplateInput{
 		ClientToken: aws.String("one"), Description: aws.String("interrupt"), RoleArn: aws.String("arn:aws:iam::123456789012:role/fis"),
@@ -163,7 +163,8 @@ func TestExperimentTemplatesAreChecked(t *testing.T) {
 	}
 }
 
-// TestReservationsAreMadeAsDocumented: the parameters are the published model's, and the end goes with its type.
+// TestReservationsAreMadeAsDocumented checks that the parameters are those of the published model, and that the end
+// matches its type.
 func TestReservationsAreMadeAsDocumented(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// fleet is a CreateFleet request that was answered; an instant fleet stays as a record only.
+// fleet is an answered CreateFleet request; an instant fleet is kept only as a record.
 type fleet struct {
 	ID        string
 	Tags      map[string]string
@@ -21,7 +21,7 @@ const (
 	maxClientToken    = 64
 )
 
-// newFleetID spells a fleet id like EC2: a UUID whose groups are told apart by dashes.
+// newFleetID returns a fleet id in EC2's form: fleet- and a UUID.
 func newFleetID() string {
 	a, b := newID("x")[2:], newID("x")[2:]
 	return strings.ToLower(fmt.Sprintf("fleet-%s-%s-%s-%s-%s", a[:8], a[8:12], a[12:16], b[:4], b[4:16]))

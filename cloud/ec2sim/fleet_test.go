@@ -92,7 +92,7 @@ func TestFleetTokenIsIdempotent(t *testing.T) {
 	wantCode(t, err, "IdempotentParameterMismatch")
 }
 
-// TestTokensAreForgottenAfterADay: EC2 promises to know a token for 24 hours, and the simulator knows none for longer.
+// TestTokensAreForgottenAfterADay checks that the simulator knows a token for 24 hours, as EC2 promises, and no longer.
 func TestTokensAreForgottenAfterADay(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

@@ -2,7 +2,7 @@ package ec2sim
 
 import "slices"
 
-// fleetCandidate is one override of a fleet's configuration, looked up and priced.
+// fleetCandidate is one override of a fleet's configuration, resolved and priced.
 type fleetCandidate struct {
 	order    *launchOrder
 	refusal  error // the override can never be launched
@@ -12,26 +12,26 @@ type fleetCandidate struct {
 	priority float64
 	maxPrice float64
 	weight   int
-	dry      error // why it gave no more
+	dry      error // why it gives no more instances
 	made     []*instance
 }
 
 type fleetRequest struct {
 	candidates     []*fleetCandidate
 	onDemand, spot int
-	reserved       int    // of capacity blocks and interruptible reservations, which have markets of their own
-	market         string // of what is reserved: kindBlock or marketInterruptible
+	reserved       int    // from capacity blocks and interruptible reservations, which have their own markets
+	market         string // of reserved: kindBlock or marketInterruptible
 	onDemandPlan   allocationPlan
 	spotPlan       allocationPlan
 	tags           map[string]map[string]string
 }
 
-// fleetTagKinds are the resources that an instant fleet tags (API reference, CreateFleet, TagSpecification.N).
+// fleetTagKinds are the resources that an instant fleet can tag (API reference, CreateFleet, TagSpecification.N).
 var fleetTagKinds = []string{"fleet", "instance", "volume", "network-interface"}
 
-// hasDuplicatePools says whether overrides of one launch template name an instance type twice in one zone, in whatever
-// subnets (aws-samples/aws-plugin-for-slurm, issue 19; github-aws-runners/terraform-aws-github-runner, issue 5297). Karpenter
-// names a pool once for each reservation in it, which are launch templates of their own.
+// hasDuplicatePools reports whether overrides of one launch template name an instance type twice in one zone, regardless
+// of the subnets (aws-samples/aws-plugin-for-slurm, issue 19; github-aws-runners/terraform-aws-github-runner, issue
+// 5297). Karpenter names a pool once for each reservation in it, but each with its own launch template.
 func hasDuplicatePools(candidates []*fleetCandidate) bool {
 	seen := map[[3]string]bool{}
 	for _, k := range candidates {
@@ -50,9 +50,9 @@ func hasDuplicatePools(candidates []*fleetCandidate) bool {
 // marketReserved is the target capacity type of interruptible reservations.
 const marketReserved = "reserved-capacity"
 
-// parseCapacity reads how much is wanted of which kind. What has a market of its own takes no options of another kind: the
-// documentation does not say what EC2 makes of them, Karpenter sends none (its pkg/providers/instance/types.go), and the
-// simulator is on the strict side.
+// parseCapacity reads the target capacities. Options of another capacity type are refused for capacity with a market of
+// its own: the documentation does not say what EC2 does with them, Karpenter sends none (its
+// pkg/providers/instance/types.go), and the simulator errs on the strict side.
 func (r *fleetRequest) parseCapacity(request *params) error {
 	p := request.sub("TargetCapacitySpecification")
 	var n numbers

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// errSilent is why a pool is dry of which the answer says nothing.
+// errSilent marks a dry pool that the answer does not mention.
 var errSilent = errors.New("not said")
 
-// fleets answers CreateFleet for instant fleets.
+// fleets handles CreateFleet for instant fleets.
 type fleets struct {
 	*table[fleet]
 	account   *account
@@ -138,8 +138,8 @@ func (fs *fleets) parseCandidate(p *params, t *launchTemplate, version *template
 	return c, nil
 }
 
-// fill takes instances from the candidates and reports what it got and what each dry pool said. That the launches of
-// an instant fleet are throttled is in its answer, for each pool (aws/karpenter-provider-aws, pull request 8936).
+// fill takes instances from the candidates, and reports the instances and the error of each dry pool. If the launches of
+// an instant fleet are throttled, the answer reports it for each pool (aws/karpenter-provider-aws, pull request 8936).
 func (fs *fleets) fill(c *call, r *fleetRequest, throttled error) createFleetXML {
 	f := &fleet{ID: newFleetID(), Tags: r.tags["fleet"], CreatedAt: c.at}
 	out := createFleetXML{FleetID: f.ID}
@@ -177,7 +177,7 @@ func (fs *fleets) fill(c *call, r *fleetRequest, throttled error) createFleetXML
 	return out
 }
 
-// candidatesFor copies the request's candidates for one part of the fleet, which is bought in one market.
+// candidatesFor copies the request's candidates for the part of the fleet that is bought in one market.
 func (fs *fleets) candidatesFor(c *call, f *fleet, r *fleetRequest, market string) []*fleetCandidate {
 	var out []*fleetCandidate
 	for _, candidate := range r.candidates {
@@ -212,7 +212,7 @@ func withoutKind(tags map[string]map[string]string, kind string) map[string]map[
 	return out
 }
 
-// strike puts the refusals that were asked for into the candidates of a fleet.
+// strike applies the fleet faults to the candidates.
 func (fs *fleets) strike(candidates []*fleetCandidate) {
 	for n, fault := range fs.faults.current().Fleet {
 		hit := slices.DeleteFunc(slices.Clone(candidates), func(k *fleetCandidate) bool { return k.refusal != nil || !fault.matches(k.order.pool()) })
@@ -228,7 +228,7 @@ func (fs *fleets) strike(candidates []*fleetCandidate) {
 	}
 }
 
-// undo takes back what was launched for a half that missed its minimum: EC2 launches nothing then.
+// undo removes what was launched for a half that missed its minimum: EC2 then launches nothing.
 func (fs *fleets) undo(f *fleet, candidates []*fleetCandidate) {
 	for _, k := range candidates {
 		for _, i := range k.made {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// guard is the one lock of the account. Whoever changes something does it under the lock, on state in which everything that is
-// due has happened, and what was changed is in the journal before the lock is given back.
+// guard is the account's only lock. Every change is made under the lock, after everything that is due has happened, and
+// is in the journal before the lock is released.
 type guard struct {
 	mu      sync.Mutex
 	now     func() time.Time
-	settle  func(now time.Time) // lets everything happen that is due by then
+	settle  func(now time.Time) // applies everything that is due by then
 	journal *journal
 }
 
-// change runs f on settled state and commits what it changed.
+// change runs f on settled state and commits its changes.
 func (g *guard) change(f func(now time.Time) error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -25,7 +25,7 @@ func (g *guard) change(f func(now time.Time) error) error {
 	return errors.Join(err, g.journal.commit())
 }
 
-// look runs f, which changes nothing, on settled state.
+// look runs f on settled state. f must not change anything.
 func (g *guard) look(f func(now time.Time)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
-// instanceProfile is an IAM instance profile. Roles are not kept: any role exists.
+// instanceProfile is an IAM instance profile. Any role can be added to it, except those of the fault NoRoles.
 type instanceProfile struct {
 	Name      string
 	Path      string
@@ -22,17 +22,17 @@ type instanceProfile struct {
 	Tags      map[string]string
 }
 
-// profileARN is the ARN of an instance profile, whose name is given with its path.
+// profileARN returns the ARN of an instance profile, given its name with its path.
 func (a *account) profileARN(name string) string {
 	return fmt.Sprintf("arn:%s:iam::%s:instance-profile%s", a.partition(), accountID, name)
 }
 
-// roleARN is the ARN of a role, whose name may be given with its path.
+// roleARN returns the ARN of a role, given its name with or without its path.
 func (a *account) roleARN(name string) string {
 	return fmt.Sprintf("arn:%s:iam::%s:role/%s", a.partition(), accountID, strings.TrimPrefix(name, "/"))
 }
 
-// creator is who makes everything here.
+// creator returns the ARN of the user who creates everything in the account.
 func (a *account) creator() string {
 	return fmt.Sprintf("arn:%s:iam::%s:user/tenon", a.partition(), accountID)
 }
@@ -52,10 +52,10 @@ type instanceProfileXML struct {
 	Tags      []iamTagXML `xml:"Tags>member"`
 }
 
-// iamTime prints an instant like IAM, which has whole seconds.
+// iamTime formats an instant as IAM does, in whole seconds.
 func iamTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// iamID makes the unique id of an IAM resource from its ARN.
+// iamID derives the unique id of an IAM resource from its ARN.
 func iamID(prefix, arn string) string {
 	sum := sha256.Sum256([]byte(arn))
 	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:17]
@@ -78,7 +78,7 @@ type profileAnswerXML struct {
 
 func iamRefuse(status int, code, message string) error { return &apiError{status, code, message} }
 
-// iam is the account's IAM.
+// iam is the account's IAM service.
 type iam struct {
 	account  *account
 	faults   *injector
@@ -187,7 +187,7 @@ func (m *iam) tagProfile(c *call) (any, error) {
 	return struct{}{}, nil
 }
 
-// forLaunch is the ARN of the instance profile that a launch names, empty if it names none.
+// forLaunch returns the ARN of the instance profile that a launch names, or "" if it names none.
 func (m *iam) forLaunch(spec *launchSpec) (string, error) {
 	name := spec.ProfileName
 	if spec.ProfileARN != "" {
@@ -228,13 +228,13 @@ func (m *iam) listProfiles(c *call) (any, error) {
 	out := listProfilesXML{Truncated: next != "", Marker: next}
 	for _, p := range page {
 		x := m.account.profileXML(p)
-		x.Tags = nil // lists do not show tags
+		x.Tags = nil // lists omit tags
 		out.Profiles = append(out.Profiles, x)
 	}
 	return out, nil
 }
 
-// passRole is what handing a role to instances needs.
+// passRole returns the permission needed to pass a role to instances.
 func (a *account) passRole(role string) policy.Request {
 	service := "ec2.amazonaws.com"
 	if a.partition() == "aws-cn" {
@@ -243,9 +243,10 @@ func (a *account) passRole(role string) policy.Request {
 	return policy.Request{Action: "iam:PassRole", Resource: a.roleARN(role), Keys: map[string][]string{"iam:PassedToService": {service}}}
 }
 
-// needs names profiles by their ARN, with the path. A profile that is created with tags is also tagged; its tags count
-// as its own then, or the policies that Karpenter publishes, which ask for aws:ResourceTag there, could not work.
-// "AddRoleToInstanceProfile requires iam:PassRole" (IAM API reference); the role is passed to EC2.
+// needs returns the permissions an IAM call needs. It names profiles by their ARN, including the path. Creating a profile
+// with tags also tags it; the tags then count as the profile's own, because otherwise the policies that Karpenter
+// publishes, which check aws:ResourceTag there, could not work. "AddRoleToInstanceProfile requires iam:PassRole" (IAM API
+// reference); the role is passed to EC2.
 func (m *iam) needs(c *call) []policy.Request {
 	name, path := c.form.str("InstanceProfileName"), c.form.str("Path")
 	setDefault(&path, "/")

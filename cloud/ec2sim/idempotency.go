@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// savedReply is the answer to a request that carried a client token. The same request gets the same answer again, even
-// one that reports that nothing could be launched; another request with the token is refused.
+// savedReply is the answer to a request with a client token. The same request gets the same answer again, even if that
+// reports that nothing could be launched; a different request with the token is refused.
 type savedReply struct {
 	Hash  string // of the parameters
 	Inner string // XML inside the root element
@@ -16,15 +16,14 @@ type savedReply struct {
 	Answered time.Time
 }
 
-// clientTokens remembers the answers to requests with client tokens, and the instant fleets, for as long as somebody may ask
-// for them.
+// clientTokens keeps the answers to requests with client tokens, and the instant fleets, for keepReplies.
 type clientTokens struct {
 	faults  *injector
 	replies *table[savedReply]
 	fleets  *table[fleet]
 }
 
-// once runs an action at most once per client token. Refused requests leave no trace: their token can be used again.
+// once runs an action at most once per client token. It does not record refused requests: their token can be used again.
 func (t *clientTokens) once(c *call, run func() (any, error)) (any, error) {
 	token := c.form.str("ClientToken")
 	if token == "" || *orFalse(c.form.flag("DryRun")) {
@@ -49,7 +48,7 @@ func (t *clientTokens) once(c *call, run func() (any, error)) (any, error) {
 	}
 	value, err := run()
 	if err == nil {
-		err = c.effective() // a token does not keep the answer of a call that is refused
+		err = c.effective() // the answer to a refused call is not saved
 	}
 	if err != nil {
 		return nil, err
@@ -62,10 +61,10 @@ func (t *clientTokens) once(c *call, run func() (any, error)) (any, error) {
 	return inner, nil
 }
 
-// keepReplies is how long a client token is remembered; EC2 promises no more.
+// keepReplies is how long client tokens are kept; EC2 promises no more.
 const keepReplies = 24 * time.Hour
 
-// forget drops tokens and instant fleets that are too old to be asked for.
+// forget deletes tokens and instant fleets older than keepReplies.
 func (t *clientTokens) forget(now time.Time) {
 	for key, r := range t.replies.rows {
 		if now.Sub(r.At) > keepReplies {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestIgnoredParametersExist holds that the list of parameters without an effect names what the model has, with a reason.
+// TestIgnoredParametersExist checks that every ignored parameter exists in the model and has a reason.
 func TestIgnoredParametersExist(t *testing.T) {
 	t.Parallel()
 	for action, names := range ignoredParameters {
@@ -29,7 +29,7 @@ func TestIgnoredParametersExist(t *testing.T) {
 	}
 }
 
-// has says whether a structure has a parameter of that name, list indexes left out.
+// has reports whether a structure has the parameter at path, without list indexes.
 func (m *serviceModel) has(s *shape, path []string) bool {
 	for s != nil && s.Type == "list" {
 		s = m.Shapes[s.Member.Shape]

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// images are the images of all accounts that the simulator knows. Those of Amazon and of the options are seeded; those of the
-// account itself and of others besides are rows, since they are made, copied, tagged and deprecated. A row with the id of a
-// seeded image stands in its place.
+// images holds the images of all accounts that the simulator knows. Amazon's and those of the options are seeded. The
+// account's own and other accounts' further images are rows, since they are created, copied, tagged and deprecated. A row
+// replaces the seeded image with the same id.
 type images struct {
 	account    *account
 	faults     *injector
 	tags       *tagSets
 	tokens     *clientTokens
-	kubernetes string // the cluster's version, which the images are made for
+	kubernetes string // the cluster's version, for which the images are built
 	seeded     []*image
 	own        *table[image]
 }
 
-// all are the images of all accounts.
+// all returns the images of all accounts.
 func (is *images) all() []*image {
 	all := make([]*image, 0, len(is.seeded)+len(is.own.rows))
 	for _, im := range is.seeded {
@@ -30,7 +30,7 @@ func (is *images) all() []*image {
 	return append(all, is.own.sorted()...)
 }
 
-// find is the image with an id, nil if there is none.
+// find returns the image with an id, or nil.
 func (is *images) find(id string) *image {
 	if im := is.own.rows[id]; im != nil {
 		return im
@@ -41,13 +41,13 @@ func (is *images) find(id string) *image {
 	return nil
 }
 
-// tagsOf are the tags that this account has put on an image. Those of its owner, if that is another account, nobody here
-// sees (EC2 User Guide, "Tag your Amazon EC2 resources").
+// tagsOf returns the tags that this account has put on an image. Tags of an owner that is another account are not visible
+// here (EC2 User Guide, "Tag your Amazon EC2 resources").
 func (is *images) tagsOf(im *image) map[string]string {
 	return is.tags.shownOf(im.ID, im.Tags)
 }
 
-// add makes an image of this or another account, or replaces that of the same name.
+// add adds an image of this or another account, or replaces the one with the same name.
 func (is *images) add(im *image, now time.Time) {
 	im.MadeAt = now
 	if im.Created.IsZero() {
@@ -56,7 +56,7 @@ func (is *images) add(im *image, now time.Time) {
 	is.own.put(im.ID, im)
 }
 
-// forLaunch is the image of a launch, if an instance type can be launched from it.
+// forLaunch returns the image of a launch. It fails if the instance type cannot be launched from it.
 func (is *images) forLaunch(id string, t *InstanceType) (*image, error) {
 	if id == "" {
 		return nil, missingParameter("ImageId")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// injector has the faults in force, and decides where they strike.
+// injector holds the current faults and decides when they strike.
 type injector struct {
 	now      func() time.Time
 	row      *table[Faults]
@@ -15,20 +15,20 @@ type injector struct {
 	throttle *throttle
 }
 
-// faultsID is the one row of the fault table.
+// faultsID is the id of the only row of the fault table.
 const faultsID = "faults"
 
-// current are the faults in force.
+// current returns the current faults.
 func (in *injector) current() *Faults { return in.row.rows[faultsID] }
 
-// set replaces all faults and starts their counts anew, and those of the throttle.
+// set replaces all faults and resets their counts and the throttle's buckets.
 func (in *injector) set(f *Faults) {
 	in.row.put(faultsID, f)
 	clear(in.hits)
 	clear(in.throttle.buckets)
 }
 
-// strikes decides whether a fault strikes now, and counts it. The key tells the fault among its like.
+// strikes decides whether a fault strikes now, and counts it. kind and n identify the fault.
 func (in *injector) strikes(o Occurrence, kind string, n int) bool {
 	key := path.Join(kind, fmt.Sprint(n))
 	if o.Times > 0 && in.hits[key] >= o.Times || o.Probability > 0 && rand.Float64() >= o.Probability {
@@ -38,14 +38,14 @@ func (in *injector) strikes(o Occurrence, kind string, n int) bool {
 	return true
 }
 
-// faultPlan is what will go wrong with one request.
+// faultPlan is the set of faults that affect one request.
 type faultPlan struct {
 	refusal *apiError
 	lost    bool
 	delay   time.Duration
 }
 
-// plan decides what will go wrong with a call, and when it is answered.
+// plan decides which faults affect a call, and when it is answered.
 func (in *injector) plan(c *call) faultPlan {
 	f := in.current()
 	var plan faultPlan
@@ -73,7 +73,7 @@ func (in *injector) plan(c *call) faultPlan {
 	return plan
 }
 
-// poolRefuses says why a pool gives nothing, or nil. What is reserved in it gives nothing only while its zone is out.
+// poolRefuses returns why a pool gives nothing, or nil. Reserved capacity is refused only while its zone is out.
 func (in *injector) poolRefuses(p pool, reserved bool) error {
 	f := in.current()
 	for _, z := range f.ZonesOut {
@@ -82,7 +82,7 @@ func (in *injector) poolRefuses(p pool, reserved bool) error {
 		}
 	}
 	if reserved {
-		return nil // what is reserved does not run dry
+		return nil // reserved capacity does not run out
 	}
 	for n, fault := range f.Capacity {
 		if fault.matches(p) && in.hits[capacityKey(n)] >= fault.Remaining {
@@ -94,7 +94,7 @@ func (in *injector) poolRefuses(p pool, reserved bool) error {
 
 func capacityKey(n int) string { return fmt.Sprintf("capacity/%d", n) }
 
-// poolTaken counts an instance against the capacity that the pool has left.
+// poolTaken counts an instance against the remaining capacity of its pool.
 func (in *injector) poolTaken(p pool) {
 	for n, fault := range in.current().Capacity {
 		if fault.matches(p) {
@@ -117,7 +117,7 @@ func noCapacity(p pool, code string) error {
 	return refuse(code, "The pool %s in %s gives nothing.", p.instanceType, p.zone)
 }
 
-// bootFaults decides the fate of a new instance.
+// bootFaults applies the boot faults to a new instance.
 func (in *injector) bootFaults(i *instance, now time.Time) {
 	f, p := in.current(), i.pool()
 	for n, fault := range f.NeverRegister {
@@ -137,13 +137,13 @@ func (in *injector) bootFaults(i *instance, now time.Time) {
 	}
 }
 
-// late says whether something that was made at a moment is not known yet, with a lag.
+// late reports whether something created at made is still invisible, given a lag.
 func (in *injector) late(lag Duration, made time.Time) bool {
 	return lag > 0 && in.now().Before(made.Add(time.Duration(lag)))
 }
 
-// spendLaunches charges instances to be launched. The factor does not apply to this bucket: it limits how much is launched,
-// not how often is asked.
+// spendLaunches takes n launches from the token bucket. Throttle's factor does not apply to this bucket: it limits the
+// number of launched instances, not the number of requests.
 func (in *injector) spendLaunches(n int) error {
 	if in.current().Throttle <= 0 || in.throttle.spend("launch", launchBucket, 1, float64(n)) {
 		return nil

@@ -2,7 +2,7 @@ package ec2sim
 
 import "time"
 
-// Instance is a simulated instance as inspection shows it: the truth, without lag.
+// Instance is a simulated instance in its true state, without lag.
 type Instance struct {
 	ID           string            `json:"id"`
 	Type         string            `json:"type"`
@@ -21,14 +21,14 @@ type Instance struct {
 	Tags         map[string]string `json:"tags,omitempty"`
 }
 
-// Cost is what the living instances cost.
+// Cost is the cost of the pending and running instances.
 type Cost struct {
 	Instances int            `json:"instances"`
 	USDPerHr  float64        `json:"usdPerHour"`
 	ByType    map[string]int `json:"byType"`
 }
 
-// Instances returns every instance that is not forgotten yet, terminated ones included, ordered by id.
+// Instances returns every known instance, including terminated ones that are not forgotten yet, ordered by id.
 func (s *Server) Instances() []Instance {
 	out := []Instance{}
 	s.guard.look(func(now time.Time) {
@@ -48,7 +48,7 @@ func (s *Server) Instances() []Instance {
 	return out
 }
 
-// Cost sums up the instances that are pending or running.
+// Cost returns the total cost of the instances that are pending or running.
 func (s *Server) Cost() Cost {
 	c := Cost{ByType: map[string]int{}}
 	for _, i := range s.Instances() {
@@ -62,11 +62,11 @@ func (s *Server) Cost() Cost {
 	return c
 }
 
-// KeepParameters has the calls from now on carry their parameters where the action matches one of the patterns, which
-// replace those given before. A CreateFleet may have a thousand parameters, so by default none are kept.
+// KeepParameters makes the log record the parameters of future calls whose action matches one of the patterns, which
+// replace the previous patterns. A CreateFleet may have a thousand parameters, so by default none are recorded.
 func (s *Server) KeepParameters(patterns ...string) { s.calls.keep(patterns) }
 
-// Calls returns the requests whose action matches the pattern, oldest first; an empty pattern is all.
+// Calls returns the requests whose action matches the pattern, oldest first; an empty pattern matches all.
 func (s *Server) Calls(pattern string) []Call { return s.calls.matching(pattern) }
 
 // CallCounts returns how often each action was called.

@@ -2,8 +2,8 @@ package ec2sim
 
 import "time"
 
-// instance is one virtual machine. Its state is not stored but follows from the instants below and the clock, so there
-// is nothing to advance and a restarted simulator finds every machine where time has brought it.
+// instance is one virtual machine. Its state is not stored but follows from the instants below and the clock, so nothing
+// has to be advanced, and a restarted simulator finds every machine in its current state.
 type instance struct {
 	ID              string
 	Type            string
@@ -22,7 +22,7 @@ type instance struct {
 	ClientToken     string `json:",omitempty"`
 	PrivateIP       string
 	PublicIP        string `json:",omitempty"`
-	Pods            int    `json:",omitempty"` // pods with addresses of their own, where the CNI plugin is simulated
+	Pods            int    `json:",omitempty"` // pods with their own addresses, if the CNI plugin is simulated
 	Groups          []string
 	Profile         string `json:",omitempty"` // ARN
 	KeyName         string `json:",omitempty"`
@@ -42,22 +42,22 @@ type instance struct {
 	Tenancy         string `json:",omitempty"`
 
 	LaunchedAt  time.Time
-	VisibleAt   time.Time // Describe calls know of it from here on
+	VisibleAt   time.Time // Describe calls see it from here on
 	RunningAt   time.Time
 	BootAt      time.Time // the kubelet registers; zero means never
 	ReadyAt     time.Time // the Node becomes Ready; zero means never
 	InterruptAt time.Time // a spot interruption ends it here; zero means none is announced
 	DieAt       time.Time // a fault ends it here
-	EndedAt     time.Time // termination was asked for or happened; zero while it lives
-	EndSeenAt   time.Time // Describe calls know of the end from here on
+	EndedAt     time.Time // termination was requested or happened; zero while it lives
+	EndSeenAt   time.Time // Describe calls see the end from here on
 	GoneAt      time.Time // shutting-down becomes terminated
-	StoppedAt   time.Time `json:",omitzero"` // it was stopped; zero while it was not
+	StoppedAt   time.Time `json:",omitzero"` // when it was stopped; zero if it was not
 	HaltedAt    time.Time `json:",omitzero"` // stopping becomes stopped
 	TagsSeenAt  time.Time `json:",omitzero"` // Describe calls show TagsBefore until here
 	EndCode     string    `json:",omitempty"`
 	EndReason   string    `json:",omitempty"`
 
-	Status instanceChecks `json:",omitzero"` // what status checks and scheduled events say of it
+	Status instanceChecks `json:",omitzero"` // its status checks and scheduled events
 
 	Node       nodePhase `json:",omitempty"`
 	NodeReason string    `json:",omitempty"` // why the kubelet did not come up
@@ -82,12 +82,12 @@ type networkInterface struct {
 	Groups      []string
 	Description string
 	IPv6        []string `json:",omitempty"`
-	Secondary   int      `json:",omitempty"` // private IPv4 addresses besides the primary one, those of prefixes included
+	Secondary   int      `json:",omitempty"` // private IPv4 addresses besides the primary one, including those of prefixes
 	PrimaryIPv6 bool     `json:",omitempty"` // the first IPv6 address never changes
 }
 
-// instanceChecks is what is wrong with an instance: since when a check fails, zero while it does not, and what EC2 means
-// to do to its machine.
+// instanceChecks is the status of an instance: since when each check has failed, zero while it passes, and the event that
+// EC2 has scheduled.
 type instanceChecks struct {
 	InstanceSince time.Time
 	SystemSince   time.Time
@@ -97,7 +97,7 @@ type instanceChecks struct {
 	NotBefore     time.Time
 }
 
-// nodePhase is how far the machine's kubelet is.
+// nodePhase is the progress of the machine's kubelet.
 type nodePhase string
 
 const (
@@ -122,7 +122,7 @@ var (
 	stateStopped      = instanceState{80, "stopped"}
 )
 
-// state is the true state at an instant.
+// state returns the true state at an instant.
 func (i *instance) state(now time.Time) instanceState {
 	switch {
 	case i.ended() && !now.Before(i.GoneAt):
@@ -139,7 +139,7 @@ func (i *instance) state(now time.Time) instanceState {
 	return stateRunning
 }
 
-// seen is the state that Describe calls report at an instant: they may lag behind.
+// seen returns the state that Describe calls report at an instant, which may lag.
 func (i *instance) seen(now time.Time) instanceState {
 	if i.ended() && now.Before(i.EndSeenAt) {
 		if now.Before(i.RunningAt) {
@@ -154,10 +154,10 @@ func (i *instance) ended() bool { return !i.EndedAt.IsZero() }
 
 func (i *instance) stopped() bool { return !i.StoppedAt.IsZero() }
 
-// off says whether the machine runs no more.
+// off reports whether the machine has ended or was stopped.
 func (i *instance) off() bool { return i.ended() || i.stopped() }
 
-// shownTags are the tags that Describe calls show at an instant.
+// shownTags returns the tags that Describe calls show at an instant.
 func (i *instance) shownTags(now time.Time) map[string]string {
 	if now.Before(i.TagsSeenAt) {
 		return i.TagsBefore
@@ -176,7 +176,7 @@ func (i *instance) capacityType() string {
 
 func (i *instance) pool() pool { return pool{i.Type, i.Zone, i.capacityType()} }
 
-// due is the next instant at which something happens to the instance by itself.
+// due returns the next instant at which the instance changes by itself; zero means never.
 func (i *instance) due(keepTerminated time.Duration) time.Time {
 	var next time.Time
 	consider := func(t time.Time) {
@@ -193,7 +193,7 @@ func (i *instance) due(keepTerminated time.Duration) time.Time {
 	return next
 }
 
-// ipv6 is the instance's IPv6 address: the first of its primary interface, empty if it has none.
+// ipv6 returns the instance's IPv6 address, the first of its primary interface, or "" if it has none.
 func (i *instance) ipv6() string {
 	for _, n := range i.Interfaces {
 		if n.DeviceIndex == 0 && n.CardIndex == 0 && len(n.IPv6) > 0 {
@@ -203,7 +203,8 @@ func (i *instance) ipv6() string {
 	return ""
 }
 
-// zoneOf finds the zone of an instance, which may no longer be configured after a restart.
+// zoneOf returns the zone of an instance. After a restart, the zone may no longer be configured; the result then has only
+// its name.
 func (a *account) zoneOf(i *instance) zone {
 	z, ok := a.zone(i.Zone)
 	if !ok {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// instances are the machines of the account through their lives: when something is due for one, how it ends, and who has to
-// hear of it.
+// instances manages the lives of the account's machines: when something is due for one, how it ends, and who is notified.
 type instances struct {
 	*table[instance]
 	faults                          *injector
@@ -17,11 +16,11 @@ type instances struct {
 	reservations                    *table[capacityReservation]
 	shuttingDownFor, keepTerminated time.Duration
 
-	nextDue time.Time     // when settle has work next; zero is never
+	nextDue time.Time     // when settle has work next; zero means never
 	changed chan struct{} // wakes the kubelets
 }
 
-// settle lets everything happen that is due by now. It is called with the lock held before anything is read.
+// settle applies everything that is due by now. It is called with the lock held, before anything is read.
 func (is *instances) settle(now time.Time) {
 	if is.nextDue.IsZero() || now.Before(is.nextDue) {
 		return
@@ -49,7 +48,7 @@ func (is *instances) scheduleDue() {
 	}
 }
 
-// notBefore makes sure that settle runs when something is due for an instance that has changed.
+// notBefore makes sure that settle runs when something is due for a changed instance.
 func (is *instances) notBefore(i *instance) {
 	due := i.due(is.keepTerminated)
 	if !due.IsZero() && (is.nextDue.IsZero() || due.Before(is.nextDue)) {
@@ -57,7 +56,7 @@ func (is *instances) notBefore(i *instance) {
 	}
 }
 
-// living are the instances with the ids, all of which have to live.
+// living returns the instances with the ids. It fails if one of them does not exist or has ended.
 func (is *instances) living(ids []string) ([]*instance, error) {
 	var found []*instance
 	for _, id := range ids {
@@ -77,7 +76,7 @@ func instanceNotFound(ids ...string) error {
 	return refuse("InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(ids, ", "))
 }
 
-// visible are those with the ids, or all, that Describe calls know of by now.
+// visible returns the instances that Describe calls see at now: those with the ids, or all.
 func (is *instances) visible(ids []string, now time.Time) ([]*instance, error) {
 	if len(ids) > 0 {
 		var found []*instance
@@ -107,7 +106,7 @@ func (is *instances) visible(ids []string, now time.Time) ([]*instance, error) {
 	return all, nil
 }
 
-// interrupt announces the interruption of an instance at an instant, which may be to come, and ends it at another.
+// interrupt announces the interruption of an instance at one instant, which may be in the future, and ends it at another.
 func (is *instances) interrupt(i *instance, announced, end time.Time) {
 	i.InterruptAt = end
 	is.put(i.ID, i)
@@ -120,13 +119,13 @@ func (is *instances) interrupt(i *instance, announced, end time.Time) {
 	is.wake()
 }
 
-// interruptible says whether an instance runs in a capacity reservation that its owner may take back.
+// interruptible reports whether an instance runs in an interruptible capacity reservation, whose owner may reclaim it.
 func (is *instances) interruptible(i *instance) bool {
 	r := is.reservations.rows[i.Capacity]
 	return r != nil && r.Interruptible
 }
 
-// takeBack undoes the launch of an instance that nobody has heard of yet.
+// takeBack undoes the launch of an instance that has not been reported to anybody yet.
 func (is *instances) takeBack(i *instance) {
 	is.addresses.release(i)
 	is.del(i.ID)
@@ -148,7 +147,7 @@ func (is *instances) end(i *instance, at time.Time, code, reason string) {
 	is.wake()
 }
 
-// stop stops an instance, which keeps its address and its disks. Whoever calls it wakes the kubelets.
+// stop stops an instance, which keeps its address and its disks. The caller must wake the kubelets.
 func (is *instances) stop(i *instance, at time.Time) {
 	i.StoppedAt, i.EndCode = at, "Client.UserInitiatedShutdown"
 	i.EndReason = fmt.Sprintf("Client.UserInitiatedShutdown: User initiated shutdown (%s)", at.UTC().Format("2006-01-02 15:04:05 GMT"))
@@ -158,7 +157,7 @@ func (is *instances) stop(i *instance, at time.Time) {
 	is.events.announce(i.HaltedAt, is.events.stateChange("stopped")(i.ID, i.HaltedAt))
 }
 
-// wake has the kubelets look at the instances again.
+// wake makes the kubelets look at the instances again.
 func (is *instances) wake() {
 	select {
 	case is.changed <- struct{}{}:

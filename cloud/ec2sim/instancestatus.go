@@ -8,20 +8,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// Status is what DescribeInstanceStatus is to say of instances from now on.
+// Status is the status that DescribeInstanceStatus reports for instances.
 type Status struct {
 	// Instance and System are ok or impaired; empty means ok.
 	Instance string `json:"instance,omitempty"`
 	System   string `json:"system,omitempty"`
 	// For is how long ago the checks began to fail.
 	For Duration `json:"for,omitempty"`
-	// Event is the code of a scheduled event two weeks ahead, such as instance-stop, with a description. EC2 puts
-	// "[Completed]" before the description of one that is over.
+	// Event is the code of an event scheduled for two weeks ahead, such as instance-stop, and Description its
+	// description. EC2 puts "[Completed]" before the description of an event that is over.
 	Event       string `json:"event,omitempty"`
 	Description string `json:"description,omitempty"`
 }
 
-// checks are the checks that a status asks for.
+// checks converts the status to checks.
 func (status Status) checks(now time.Time) (instanceChecks, error) {
 	checks := instanceChecks{Event: status.Event, Description: status.Description}
 	for name, check := range map[string]struct {
@@ -74,7 +74,7 @@ func newStatus(status, reachability string) statusXML {
 	return x
 }
 
-// checked is the outcome of a check that fails since a moment, or does not.
+// checked returns the result of a check that has failed since an instant, or that passes if since is zero.
 func checked(since time.Time) statusXML {
 	if since.IsZero() {
 		return newStatus("ok", "passed")
@@ -89,7 +89,7 @@ type describeInstanceStatusXML struct {
 	Next     string              `xml:"nextToken,omitempty"`
 }
 
-// describeStatus reports running instances only, unless all are asked for.
+// describeStatus handles DescribeInstanceStatus. It reports only running instances, unless IncludeAllInstances is set.
 func (api *instanceAPI) describeStatus(c *call) (any, error) {
 	found, err := api.instances.visible(c.form.strings("InstanceId"), c.at)
 	if err != nil {
@@ -129,7 +129,7 @@ func (api *instanceAPI) describeStatus(c *call) (any, error) {
 	return out, nil
 }
 
-// checks is what EC2 says of an instance at an instant. Only running instances are checked.
+// checks returns the status of an instance at an instant. EC2 checks only running instances.
 func (i *instance) checks(now time.Time) instanceStatusXML {
 	state := i.seen(now)
 	x := instanceStatusXML{ID: i.ID, Zone: i.Zone, State: stateXML{state.code, state.name}}

@@ -118,7 +118,8 @@ type gpuDeviceXML struct {
 	Memory       deviceMemoryXML `xml:"memoryInfo"`
 }
 
-// inferenceXML has items named member: the model gives InferenceDeviceInfoList no name for them, unlike its other lists.
+// inferenceXML names its items member: the model gives the items of InferenceDeviceInfoList no name, unlike those of its
+// other lists.
 type inferenceXML struct {
 	Devices  []gpuDeviceXML `xml:"accelerators>member"`
 	TotalMiB int64          `xml:"totalInferenceMemoryInMiB"`
@@ -176,8 +177,8 @@ func (t *InstanceType) xml() instanceTypeXML {
 	return x
 }
 
-// networkXML lays the interfaces out over the cards: the first card has DefaultCardENIs of them, the others share the rest
-// evenly.
+// networkXML distributes the interfaces over the network cards: DefaultCardENIs on each card, and the remainder on the
+// last one.
 func (t *InstanceType) networkXML() networkXML {
 	cards := 1
 	if t.DefaultCardENIs > 0 && t.MaxENIs > t.DefaultCardENIs {
@@ -220,7 +221,7 @@ func (t *InstanceType) ebsXML() ebsInfoXML {
 	return x
 }
 
-// instanceTypes answers the actions of EC2 on instance types.
+// instanceTypes handles the EC2 actions on instance types.
 type instanceTypes struct {
 	account   *account
 	catalogue *Catalogue
@@ -263,7 +264,7 @@ func (it *instanceTypes) describe(c *call) (any, error) {
 	return out, nil
 }
 
-// attributes are the filters of DescribeInstanceTypes.
+// attributes returns the type's values for the filters of DescribeInstanceTypes.
 func (t *InstanceType) attributes() attributes {
 	cpu := cpuOptions(t)
 	return func(name string) ([]string, bool) {

@@ -96,7 +96,7 @@ type instanceXML struct {
 	Platform string `xml:"platformDetails"`
 }
 
-// capacityUseXML says how an instance came to its capacity reservation.
+// capacityUseXML describes how an instance got its capacity reservation.
 type capacityUseXML struct {
 	Preference string          `xml:"capacityReservationPreference,omitempty"`
 	Target     *reservationRef `xml:"capacityReservationTarget"`
@@ -115,7 +115,7 @@ type cpuOptionsXML struct {
 	Threads int `xml:"threadsPerCore"`
 }
 
-// instanceAnswers prints instances as the answers of EC2 have them.
+// instanceAnswers formats instances for EC2's answers.
 type instanceAnswers struct {
 	account      *account
 	catalogue    *Catalogue
@@ -125,7 +125,7 @@ type instanceAnswers struct {
 	profiles     *table[instanceProfile]
 }
 
-// xml prints an instance as Describe calls see it at an instant.
+// xml formats an instance as Describe calls see it at an instant.
 func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 	state := i.seen(now)
 	t, z := ia.catalogue.Type(i.Type), ia.account.zoneOf(i)
@@ -152,8 +152,9 @@ func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 	if r := ia.reservations.rows[i.Capacity]; r != nil && r.market() != "" {
 		x.Lifecycle = r.market()
 	}
-	// The API reference (CapacityReservationSpecificationResponse) lets one think that a target comes without the preference;
-	// Karpenter tells reserved instances by the preference (pkg/providers/instance/types.go), so it comes with both.
+	// The API reference (CapacityReservationSpecificationResponse) suggests that a target comes without the preference.
+	// Karpenter identifies reserved instances by the preference (pkg/providers/instance/types.go), so the answer contains
+	// both.
 	x.CapacityUse = &capacityUseXML{Preference: i.ReservationUse}
 	if i.Targeted {
 		x.CapacityUse.Target = &reservationRef{i.Capacity}
@@ -171,7 +172,7 @@ func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 		x.StateReason = &stateReasonXML{i.EndCode, i.EndReason}
 	}
 	if state == stateTerminated {
-		return x // EC2 forgets the network and the disks
+		return x // EC2 no longer reports the network and the disks
 	}
 	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, ia.account.privateDNS(i.PrivateIP)
 	x.Groups, x.IPv6, x.PublicIP = ia.groups.xml(i.Groups), i.ipv6(), i.PublicIP
@@ -202,8 +203,8 @@ func (ia *instanceAnswers) interfaceXML(i *instance, n networkInterface) attache
 	return a
 }
 
-// cpuOptions tells cores from vCPUs: x86 types have two threads per core, but for AMD's from the 7th generation on and
-// the bursting T2; Graviton has one.
+// cpuOptions derives cores and threads from the vCPUs: x86 types have two threads per core, except AMD types from the 7th
+// generation on and T2, which have one, as Graviton does.
 func cpuOptions(t *InstanceType) cpuOptionsXML {
 	family, _, _ := strings.Cut(t.Name, ".")
 	single := t.Arch == "arm64" || family == "t2" || t.CPUManufacturer == "AMD" && (strings.Contains(family, "7a") || strings.Contains(family, "8a"))

@@ -18,13 +18,13 @@ import (
 // compactAbove is the size in bytes below which a journal is never rewritten.
 const compactAbove = 4 << 20
 
-// journal keeps the simulator's state in a file of JSON lines. Each line is one transaction: the rows it changed, whole.
-// A line is written with one write call before the request that made it is answered, so whatever was answered survives
-// a SIGKILL; a last line cut short belongs to a request that was never answered, and is dropped at the next start. When
-// the file has grown to several times its live content it is replaced, by rename, with one line per row.
-// The file is not synced to the disk: a power failure is outside what a laboratory has to survive.
+// journal stores the simulator's state in a file of JSON lines. Each line is one transaction: the complete rows it
+// changed. A line is written with one write call before its request is answered, so everything acknowledged survives a
+// SIGKILL. An incomplete last line belongs to a request that was never answered, and is dropped at the next start. When
+// the file has grown to several times its live content, it is replaced, by rename, with one line per row. The file is not
+// synced to the disk: a lab does not have to survive a power failure.
 type journal struct {
-	path   string // empty keeps nothing
+	path   string // empty: nothing is stored
 	file   *os.File
 	size   int64
 	floor  int64 // size after the last compaction
@@ -42,7 +42,7 @@ type journalEntry struct {
 
 type journalKey struct{ table, id string }
 
-// anyTable is what the journal needs of a table.
+// anyTable is the part of a table that the journal needs.
 type anyTable interface {
 	load(entry journalEntry) error
 	encode(id string) (json.RawMessage, error) // nil when there is no such row
@@ -50,7 +50,7 @@ type anyTable interface {
 	clear()
 }
 
-// table is a set of rows by id whose changes go to the journal.
+// table is a set of rows by id. Its changes are written to the journal.
 type table[T any] struct {
 	name    string
 	journal *journal
@@ -63,7 +63,7 @@ func newTable[T any](j *journal, name string) *table[T] {
 	return t
 }
 
-// put adds or replaces a row, or marks a row changed in place.
+// put adds or replaces a row, or marks a row that was changed in place.
 func (t *table[T]) put(id string, row *T) {
 	t.rows[id] = row
 	t.journal.mark(t.name, id)
@@ -80,7 +80,7 @@ func (t *table[T]) clear() {
 	}
 }
 
-// sorted returns the rows in the order of their ids.
+// sorted returns the rows, ordered by id.
 func (t *table[T]) sorted() []*T {
 	rows := make([]*T, 0, len(t.rows))
 	for _, id := range t.ids() {
@@ -124,7 +124,7 @@ func (j *journal) mark(table, id string) {
 	}
 }
 
-// open reads the file into the tables, which must all exist by now, and makes it ready for appending.
+// open loads the file into the tables, which must all exist by now, and prepares it for appending.
 func (j *journal) open() error {
 	if j.path == "" {
 		return nil

@@ -13,7 +13,8 @@ import (
 
 type note struct{ Text string }
 
-// TestJournalReplaysWhatWasCommitted runs random transactions and looks at the file after each, with compaction forced often.
+// TestJournalReplaysWhatWasCommitted runs random transactions and checks the file after each, with frequent forced
+// compaction.
 func TestJournalReplaysWhatWasCommitted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

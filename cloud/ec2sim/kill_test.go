@@ -18,7 +18,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// victimState names the state file of the simulator that a test runs as a process of its own, to kill it.
+// victimState is the environment variable with the state file of the simulator that a test runs as a separate process, to
+// kill it.
 const victimState = "EC2SIM_TEST_VICTIM_STATE"
 
 func TestMain(m *testing.M) {
@@ -38,12 +39,12 @@ func serveUntilKilled(path string) {
 		os.Exit(1)
 	}
 	fmt.Println(sim.URL())
-	_, _ = os.Stdin.Read(make([]byte, 1)) // the test's end closes it, should the test not live to kill us
+	_, _ = os.Stdin.Read(make([]byte, 1)) // closed when the test process ends, in case it dies before it kills us
 	os.Exit(0)
 }
 
-// TestEveryAnsweredFleetSurvivesSIGKILL kills a simulator while several clients launch. Whatever a client was told must be
-// there afterwards, and asking again must not launch a second time.
+// TestEveryAnsweredFleetSurvivesSIGKILL kills a simulator while several clients launch. Everything in an answer must
+// exist afterwards, and a repeated request must not launch again.
 func TestEveryAnsweredFleetSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	path := stateFile(t)
@@ -88,7 +89,7 @@ func TestEveryAnsweredFleetSurvivesSIGKILL(t *testing.T) {
 				mu.Unlock()
 				out, err := a.ec2.CreateFleet(context.WithoutCancel(t.Context()), &request)
 				if err != nil {
-					return // it was killed
+					return // the simulator was killed
 				}
 				mu.Lock()
 				if answered[*request.ClientToken] = launched(out); len(answered) == 25 {
@@ -114,7 +115,7 @@ func TestEveryAnsweredFleetSurvivesSIGKILL(t *testing.T) {
 			t.Errorf("token %s: %v, %v; was told %v before the kill", token, launched(out), err, want)
 		}
 	}
-	for _, token := range asked { // those that got no answer are launched now, or have been
+	for _, token := range asked { // launches the unanswered ones, unless they were launched already
 		request := *in
 		request.ClientToken = aws.String(token)
 		if _, err := b.ec2.CreateFleet(ctx(t), &request); err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// machines gathers what the Nodes of instances follow from.
+// machines collects the data from which the Nodes of instances are built.
 type machines struct {
 	account   *account
 	catalogue *Catalogue
@@ -23,7 +23,7 @@ type machines struct {
 	caKnown   bool
 }
 
-// of gathers it for one instance.
+// of collects the data for one instance.
 func (ms *machines) of(i *instance) machine {
 	m := machine{
 		instance: *i, itype: ms.catalogue.Type(i.Type), image: ms.images.find(i.Image), region: ms.account.region, zoneID: ms.account.zoneOf(i).id,
@@ -36,17 +36,17 @@ func (ms *machines) of(i *instance) machine {
 	return m
 }
 
-// kubelets plays the kubelets of the instances as far as the cluster sees a kubelet come and go: it creates the Node of an
-// instance that has booted, once, and when the instance ends takes away the label by which kwok keeps the Node alive. The
-// Node itself stays, NotReady, for others to remove; and a Node that somebody deletes while its instance runs does not
-// come back, since a kubelet registers at its start only.
+// kubelets simulates the kubelets of the instances as far as the cluster sees them start and stop. It creates the Node of
+// a booted instance, once. When the instance ends, it removes the label by which kwok keeps the Node alive. The Node
+// itself stays, NotReady, for others to remove. A Node that is deleted while its instance runs does not come back, since
+// a kubelet registers only at its start.
 type kubelets struct {
 	guard     *guard
 	instances *instances
 	machines  *machines
 	client    kubernetes.Interface
 	log       *zap.Logger
-	slots     chan struct{}   // bounds the requests under way
+	slots     chan struct{}   // limits concurrent requests
 	busy      map[string]bool // instances being worked on; under the guard
 }
 
@@ -55,7 +55,7 @@ const (
 	kubeletRetry    = time.Second
 )
 
-// run works until the context ends, and returns when nothing is under way any more.
+// run works until the context ends, and returns when no request is in flight any more.
 func (k *kubelets) run(ctx context.Context) {
 	defer func() {
 		for range cap(k.slots) {
@@ -94,7 +94,7 @@ type job struct {
 	stop    bool // the instance ended; else it has booted
 }
 
-// due lists what there is to do now, and when there will be more.
+// due returns the jobs to do now, and when there will be more.
 func (k *kubelets) due() (work []job, next time.Time) {
 	err := k.guard.change(func(now time.Time) error {
 		next = k.instances.nextDue
@@ -119,7 +119,7 @@ func (k *kubelets) due() (work []job, next time.Time) {
 	return work, next
 }
 
-// do takes a step and records it; a step that failed is tried again a moment later.
+// do runs a job and records its outcome. A failed job is retried after kubeletRetry.
 func (k *kubelets) do(ctx context.Context, j job) {
 	phase, reason := nodeJoined, ""
 	var err error
@@ -136,7 +136,7 @@ func (k *kubelets) do(ctx context.Context, j job) {
 			case apierrors.IsAlreadyExists(err):
 				err = k.adopt(ctx, j.machine.hostname, "aws:///"+j.machine.instance.Zone+"/"+j.machine.instance.ID)
 			case err == nil && k.ended(j.machine.instance.ID):
-				// The instance was gone before its kubelet was heard of.
+				// The instance ended before its kubelet registered.
 				phase = nodeStopped
 				err = k.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &node.UID}})
 			}
@@ -168,7 +168,7 @@ func (k *kubelets) do(ctx context.Context, j job) {
 	k.instances.wake()
 }
 
-// ended says whether an instance has come to its end.
+// ended reports whether an instance has ended or was stopped.
 func (k *kubelets) ended(id string) bool {
 	k.guard.mu.Lock()
 	defer k.guard.mu.Unlock()
@@ -176,7 +176,7 @@ func (k *kubelets) ended(id string) bool {
 	return i == nil || i.off()
 }
 
-// adopt accepts a Node of this very instance, created by a request whose answer was lost.
+// adopt accepts an existing Node if it is this instance's own, created by a request whose answer was lost.
 func (k *kubelets) adopt(ctx context.Context, name, providerID string) error {
 	node, err := k.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -188,7 +188,7 @@ func (k *kubelets) adopt(ctx context.Context, name, providerID string) error {
 	return nil
 }
 
-// silence takes the label off the Node of an instance that ended.
+// silence removes SimulatedLabel from the Node of an instance that has ended or was stopped.
 func (k *kubelets) silence(ctx context.Context, m machine) error {
 	nodes := k.client.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, m.hostname, metav1.GetOptions{})
@@ -199,7 +199,7 @@ func (k *kubelets) silence(ctx context.Context, m machine) error {
 		return fmt.Errorf("look at node: %w", err)
 	}
 	if node.Spec.ProviderID != "aws:///"+m.instance.Zone+"/"+m.instance.ID {
-		return nil // the name has passed to another instance
+		return nil // another instance has the name now
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": node.UID, "labels": map[string]any{SimulatedLabel: nil}},

@@ -34,7 +34,7 @@ spec:
     flags: ["--node-labels=karpenter.sh/nodepool=default"]
 `
 
-// startJoining is a simulator on the real clock whose instances join the cluster at once.
+// startJoining starts a simulator on the real clock whose instances join the cluster at once.
 func startJoining(t *testing.T, client kubernetes.Interface, opts ec2sim.Options) *account {
 	t.Helper()
 	opts.Kubernetes, opts.BootDelay, opts.Now = client, 20*time.Millisecond, time.Now
@@ -57,7 +57,7 @@ func startJoining(t *testing.T, client kubernetes.Interface, opts ec2sim.Options
 	return a
 }
 
-// launchJoining launches instances whose user data joins the endpoint.
+// launchJoining launches instances whose user data names the endpoint, and returns their ids.
 func (a *account) launchJoining(t *testing.T, n int32, endpoint string) []string {
 	t.Helper()
 	userData := base64.StdEncoding.EncodeToString([]byte(strings.ReplaceAll(nodeConfig, "ENDPOINT", endpoint)))
@@ -92,7 +92,7 @@ func nodes(t *testing.T, client kubernetes.Interface) []corev1.Node {
 	return list.Items
 }
 
-// allNodes says whether every instance is at the phase.
+// allNodes returns a condition that is true when every instance is in the phase.
 func (a *account) allNodes(phase string) func(context.Context) (bool, error) {
 	return func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(a.sim.Instances(), func(i ec2sim.Instance) bool { return i.Node != phase }), nil
@@ -115,8 +115,8 @@ func TestInstancesJoinAndFallSilent(t *testing.T) {
 			t.Errorf("node: %+v", n.ObjectMeta)
 		}
 	}
-	// A node that is deleted does not come back while its instance runs; the next instance joining proves that the
-	// simulator has had the chance.
+	// A deleted node does not come back while its instance runs. When the next instance has joined, the simulator has had
+	// the chance to recreate it.
 	if err := client.CoreV1().Nodes().Delete(ctx(t), joined[0].Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
-// TestNodeInARealCluster lets instances join a real API server, whose kwok must then make them Ready, and ends them again.
+// TestNodeInARealCluster joins instances to a real API server, where kwok must make them Ready, and then terminates them.
 func TestNodeInARealCluster(t *testing.T) {
 	t.Parallel()
 	config := labtest.Config(t, labtest.Start(t, lab.Options{Components: lab.ControlPlane(), Bare: true}))

@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// Each kind of resource has a lag of its own: what was made is not known to a launch until it has passed, and then it is.
+// Each kind of resource has its own lag, during which launches do not see a new resource.
 func TestEveryKindHasItsLag(t *testing.T) {
 	t.Parallel()
 	lag := ec2sim.Duration(10 * time.Second)
@@ -55,7 +55,7 @@ func TestEveryKindHasItsLag(t *testing.T) {
 	}
 }
 
-// Describe calls show tags as they were until the lag of tags has passed, whatever they are on.
+// Describe calls show old tags until the tag lag has passed, for every kind of resource.
 func TestTagsAreSeenLate(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{Images: []ec2sim.Image{{Name: "golden", Arch: "x86_64"}}, Faults: ec2sim.Faults{TagLag: ec2sim.Duration(10 * time.Second)}})
@@ -116,7 +116,7 @@ func TestTagsAreSeenLate(t *testing.T) {
 	}
 }
 
-// count adds up what calls find.
+// count adds the number that call finds to sum.
 func count(sum *int, call func() (int, error)) error {
 	n, err := call()
 	*sum += n

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// launcher makes instances, whoever asks for them: it looks up what a launch names, takes capacity and addresses, and makes the
-// machine.
+// launcher launches instances, for every action that does so: it resolves what a launch names, takes capacity and
+// addresses, and creates the machine.
 type launcher struct {
 	account      *account
 	catalogue    *Catalogue
@@ -28,7 +28,7 @@ type launcher struct {
 	pendingFor, bootDelay, readyDelay time.Duration
 }
 
-// prepare checks a spec the way EC2 does before it asks for capacity.
+// prepare resolves a spec and checks it as EC2 does before it looks for capacity.
 func (l *launcher) prepare(spec *launchSpec) (*launchOrder, error) {
 	o := &launchOrder{spec: spec, itype: l.catalogue.Type(spec.InstanceType)}
 	if o.itype == nil {
@@ -64,7 +64,7 @@ func (l *launcher) prepare(spec *launchSpec) (*launchOrder, error) {
 	return o, err
 }
 
-// obtain takes one instance out of a pool and makes it, or says why the pool is dry.
+// obtain takes capacity for one instance from a pool and creates the instance. It fails if the pool is dry.
 func (l *launcher) obtain(o *launchOrder, index int, now time.Time) (*instance, error) {
 	capacity, err := l.reservations.forLaunch(o, now)
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *launcher) obtain(o *launchOrder, index int, now time.Time) (*instance, 
 	return i, nil
 }
 
-// newInstance makes the instance of an order and takes its primary address.
+// newInstance creates the instance of an order and takes its primary address.
 func (l *launcher) newInstance(o *launchOrder, index int, now time.Time) *instance {
 	spec, faults := o.spec, l.faults.current()
 	i := &instance{
@@ -174,7 +174,7 @@ func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInter
 	return out
 }
 
-// keepUserData keeps user data once, and returns the key of its row, empty if there is none.
+// keepUserData stores user data once, and returns the key of its row, or "" if there is none.
 func (l *launcher) keepUserData(encoded string) string {
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(raw) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// changedTemplate makes a launch template that differs from the usual one.
+// changedTemplate creates a launch template with changed data, and returns its name.
 func (a *account) changedTemplate(t *testing.T, name string, change func(*ec2types.RequestLaunchTemplateData)) string {
 	t.Helper()
 	data := &ec2types.RequestLaunchTemplateData{ImageId: aws.String(a.image(t, "x86_64")), SecurityGroupIds: []string{"sg-0a5e7e0000000001"}}
@@ -23,7 +23,7 @@ func (a *account) changedTemplate(t *testing.T, name string, change func(*ec2typ
 	return name
 }
 
-// codes are the error codes in the answer of a fleet.
+// codes returns the error codes in the answer of a fleet.
 func codes(out *ec2.CreateFleetOutput) []string {
 	var all []string
 	for _, e := range out.Errors {
@@ -32,7 +32,7 @@ func codes(out *ec2.CreateFleetOutput) []string {
 	return all
 }
 
-// Only what is bought as spot has a spot request that can be tagged.
+// Only spot launches have a spot request that can be tagged.
 func TestTagsOfSpotRequestsAreForSpotOnly(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -83,7 +83,7 @@ func TestFleetsWithMistakesAreRefused(t *testing.T) {
 	}
 }
 
-// A reservation with a market of its own is used by launches in that market, and by no others.
+// A reservation with a market of its own is used only by launches in that market.
 func TestReservationsHaveMarkets(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -127,7 +127,8 @@ func TestReservationsHaveMarkets(t *testing.T) {
 	}
 }
 
-// An answered failure has spent its token: it is answered again, healed or not, and another token launches.
+// An answered failure uses up its token: the same answer is returned even after the fault is gone, and only another token
+// launches.
 func TestAnAnsweredFailureSpendsItsToken(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -161,7 +162,7 @@ func TestAnEmptyAnswer(t *testing.T) {
 	}
 }
 
-// The bucket of launches is emptied by 1000 instances; what an instant fleet asks for beyond it is throttled in its answer.
+// A thousand instances empty the launch bucket; an instant fleet that exceeds it is throttled in its answer.
 func TestLaunchesAreThrottledInTheAnswer(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{Faults: ec2sim.Faults{Throttle: 1}})
@@ -175,7 +176,7 @@ func TestLaunchesAreThrottledInTheAnswer(t *testing.T) {
 	}
 }
 
-// The clock stands, so the first request of the token is in flight for as long as the test likes.
+// The clock stands still, so the first request of the token stays in flight as long as the test needs.
 func TestADuplicateInFlight(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

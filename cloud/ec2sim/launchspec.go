@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// launchSpec is what a launch template and RunInstances say about an instance. Their parameters have the same names.
+// launchSpec is the description of an instance in a launch template or a RunInstances request. Their parameters have the
+// same names.
 type launchSpec struct {
 	ImageID        string                       `json:",omitempty"`
 	InstanceType   string                       `json:",omitempty"`
@@ -34,8 +35,8 @@ type launchSpec struct {
 	ReservationUse string                       `json:",omitempty"` // capacity reservation preference
 }
 
-// metadataOptions has in a launch template what the template says, and all in an instance. An empty text is a value of none of
-// their enums.
+// metadataOptions has only the options given in a launch template, but all of them in an instance. The empty string means
+// that an option is not given: none of the enums has it as a value.
 type metadataOptions struct {
 	Endpoint     string `xml:"httpEndpoint,omitempty"`
 	IPv6         string `xml:"httpProtocolIpv6,omitempty"`
@@ -53,12 +54,12 @@ type interfaceSpec struct {
 	Description         string   `json:",omitempty"`
 	PublicIP            *bool    `json:",omitempty"`
 	DeleteOnTermination *bool    `json:",omitempty"`
-	Tracking            bool     `json:",omitempty"` // timeouts of connection tracking are given
+	Tracking            bool     `json:",omitempty"` // connection tracking timeouts are given
 	PrimaryIPv6         bool     `json:",omitempty"`
 	Ipv6Count           int      `json:",omitempty"`
 	Ipv6PrefixCount     int      `json:",omitempty"`
 	Ipv4PrefixCount     int      `json:",omitempty"`
-	SecondaryCount      int      `json:",omitempty"` // of secondary private IPv4 addresses
+	SecondaryCount      int      `json:",omitempty"` // secondary private IPv4 addresses
 }
 
 type deviceSpec struct {
@@ -74,7 +75,7 @@ type deviceSpec struct {
 	Throughput          int    `json:",omitempty"`
 }
 
-// numbers reads integers and keeps the first error, so that a long list of fields can be read without a check each.
+// numbers reads integers and keeps the first error, so that a long list of fields needs only one check.
 type numbers struct{ err error }
 
 func (n *numbers) read(p *params, key string) int {
@@ -142,7 +143,7 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 	return spec, err
 }
 
-// tracking says whether timeouts of connection tracking are given. How long they are changes nothing here.
+// tracking reports whether connection tracking timeouts are given. Their values have no effect here.
 func tracking(p *params) bool {
 	given := false
 	for _, name := range []string{"TcpEstablishedTimeout", "UdpStreamTimeout", "UdpTimeout"} {
@@ -171,7 +172,7 @@ func parseTagSpecifications(p *params) (map[string]map[string]string, error) {
 	return byType, nil
 }
 
-// overlay returns the template's spec with what RunInstances or a fleet override says on top of it.
+// overlay returns the template's spec overridden by that of RunInstances or of a fleet override.
 func (s *launchSpec) overlay(over *launchSpec) *launchSpec {
 	out := *s
 	for _, f := range []struct {
@@ -215,7 +216,7 @@ func (s *launchSpec) overlay(over *launchSpec) *launchSpec {
 	return &out
 }
 
-// mergeTagSpecifications puts the tags of the second set over those of the first.
+// mergeTagSpecifications merges two sets of tags; those of the second override those of the first.
 func mergeTagSpecifications(base, over map[string]map[string]string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, set := range []map[string]map[string]string{base, over} {
@@ -341,5 +342,5 @@ func (s *launchSpec) xml() launchSpecXML {
 	return out
 }
 
-// versionNumber prints a launch template version.
+// versionNumber formats a launch template version.
 func versionNumber(n int) string { return strconv.Itoa(n) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// launchTemplate is a template with its versions, oldest first.
+// launchTemplate is a launch template with its versions, oldest first.
 type launchTemplate struct {
 	ID        string
 	Name      string
@@ -24,7 +24,7 @@ type templateVersion struct {
 
 func (t *launchTemplate) latest() *templateVersion { return t.Versions[len(t.Versions)-1] }
 
-// version finds a version by number, $Latest or $Default.
+// version returns the version with a number, $Latest or $Default (also ""), or nil.
 func (t *launchTemplate) version(name string) *templateVersion {
 	switch name {
 	case "$Latest":
@@ -56,5 +56,5 @@ func (t *launchTemplate) xml(creator string) launchTemplateXML {
 	}
 }
 
-// timestamp prints an instant like EC2.
+// timestamp formats an instant as EC2 does.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// launchTemplates are the account's, by id.
+// launchTemplates are the account's launch templates, by id.
 type launchTemplates struct {
 	*table[launchTemplate]
 	account *account
@@ -13,7 +13,7 @@ type launchTemplates struct {
 	tokens  *clientTokens
 }
 
-// find looks up a template by the id or name that p carries, and a version of it.
+// find returns the template whose id or name p contains, and a version of it.
 func (lt *launchTemplates) find(p *params, version string) (*launchTemplate, *templateVersion, error) {
 	id, name := p.str("LaunchTemplateId"), p.str("LaunchTemplateName")
 	t := lt.rows[id]
@@ -36,8 +36,8 @@ func (lt *launchTemplates) find(p *params, version string) (*launchTemplate, *te
 	return t, v, nil
 }
 
-// forLaunch looks up a template for a launch, which learns of it later than other calls: EC2's API is eventually consistent
-// (developer guide, "Eventual consistency in the Amazon EC2 API").
+// forLaunch returns a template for a launch. A launch sees a new template later than other calls do: EC2's API is
+// eventually consistent (developer guide, "Eventual consistency in the Amazon EC2 API").
 func (lt *launchTemplates) forLaunch(p *params) (*launchTemplate, *templateVersion, error) {
 	t, v, err := lt.find(p, p.str("Version"))
 	if err == nil && lt.faults.late(lt.faults.current().TemplateLag, t.CreatedAt) {

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// The market is not drawn at random: a pool's spot price and depth follow from its name, the market's seed and the hour, so
-// that two runs, and two simulators, agree.
+// The market is not random: a pool's spot price and depth follow from its name, the market's seed and the hour, so that
+// two runs, and two simulators, agree.
 //
-// Spot prices hang together as they do in life. What is asked for is a family in a zone, so its sizes cost nearly the same
-// share of their on-demand prices; what the family costs elsewhere, and what else the zone sells, moves with it a little.
-// Shares drift over hours and days. Some families are short in a zone for a while, and then cost as much as on-demand,
-// which is a ceiling nearly always. The market's first hour begins with the server, and prices stay within an hour, so
-// that a test of minutes sees one price for each pool.
+// Spot prices are correlated as in reality. Demand is for a family in a zone, so the family's sizes cost nearly the same
+// share of their on-demand prices. The family's price in other zones, and the other prices in the zone, move with it a
+// little. Shares drift over hours and days. Some families are scarce in a zone for a while, and then cost as much as
+// on-demand, which is nearly always a ceiling. The market's first hour begins with the server, and prices stay constant
+// within an hour, so that a test of minutes sees one price per pool.
 
-// market is where a server's prices come from.
+// market determines a server's prices.
 type market struct {
 	seed   string
 	opened time.Time
@@ -32,28 +32,28 @@ func newMarket(seed uint64, opened time.Time) market {
 	return m
 }
 
-// hour is how many hours the market has been open.
+// hour returns the number of full hours since the market opened.
 func (m market) hour(at time.Time) int { return max(0, int(at.Sub(m.opened)/time.Hour)) }
 
-// since is when the prices of a moment began to hold.
+// since returns when the prices at an instant came into force.
 func (m market) since(at time.Time) time.Time {
 	return m.opened.Add(time.Duration(m.hour(at)) * time.Hour)
 }
 
-// pool is where capacity comes from: one instance type in one zone, bought one way ("on-demand" or "spot").
+// pool is a source of capacity: an instance type in a zone with a capacity type ("on-demand" or "spot").
 type pool struct {
 	instanceType string
 	zone         string
 	capacityType string
 }
 
-// unit maps a text to [0,1), evenly.
+// unit maps a text to [0,1), uniformly.
 func unit(parts ...string) float64 {
 	h := fnv.New64a()
 	h.Write([]byte(strings.Join(parts, "\x00")))
 	x := h.Sum64()
 	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd // the finalizer of MurmurHash3: FNV alone leaves near names near
+	x *= 0xff51afd7ed558ccd // the finalizer of MurmurHash3: with FNV alone, similar names have similar values
 	x ^= x >> 33
 	return float64(x>>11) / (1 << 53)
 }
@@ -64,17 +64,17 @@ const (
 	minShare, familyRange = 0.28, 0.27
 	// A family costs up to zoneRange more in one zone than in another, and up to driftRange more in one week than in another.
 	zoneRange, driftRange = 0.12, 0.14
-	// All that a zone sells moves together by up to tideRange.
+	// All prices in a zone move together by up to tideRange.
 	tideRange = 0.05
-	// Sizes differ by up to sizeRange, wherever they are sold.
+	// Sizes differ by up to sizeRange, in all zones.
 	sizeRange = 0.05
-	// scarcity is the part of all families and zones that are short at any time; prices then come up to dearest.
+	// scarcity is the share of families and zones that are scarce at any time; their prices then rise up to dearest.
 	scarcity, dearest = 0.05, 1.05
-	// driftHours and scarceHours are how long it takes to move from one level to the next.
+	// driftHours and scarceHours are the hours it takes to move from one level to the next.
 	driftHours, scarceHours = 30, 70
 )
 
-// spotPrice is a pool's price per hour, in steps of a hundredth of a cent.
+// spotPrice returns a pool's price per hour, rounded to a hundredth of a cent.
 func (m market) spotPrice(t *InstanceType, zone string, at time.Time) float64 {
 	family, _, _ := strings.Cut(t.Name, ".")
 	hour := m.hour(at)
@@ -89,22 +89,23 @@ func (m market) spotPrice(t *InstanceType, zone string, at time.Time) float64 {
 
 func (m market) unit(parts ...string) float64 { return unit(append(parts, m.seed)...) }
 
-// drift moves within [0,1), from one level to another in so many hours. Different names move at different times.
+// drift returns a value that moves smoothly within [0,1), from one level to the next in the given number of hours.
+// Different names change levels at different times.
 func (m market) drift(hours, hour int, parts ...string) float64 {
 	at := float64(hour)/float64(hours) + m.unit(append(parts, "phase")...)
 	from, part := math.Modf(at)
 	level := func(n float64) float64 {
 		return m.unit(append(slices.Clone(parts), strconv.Itoa(int(n)))...)
 	}
-	part = part * part * (3 - 2*part) // no corners
+	part = part * part * (3 - 2*part) // smoothstep
 	return level(from)*(1-part) + level(from+1)*part
 }
 
-// spotDepth says how much spare capacity a pool has, for the strategies that look at it.
+// spotDepth returns how much spare capacity a pool has, for the allocation strategies that consider it.
 func spotDepth(t *InstanceType, zone string) float64 { return unit("depth", t.Name, zone) }
 
-// offered says whether a zone has the type at all. General, compute and memory families are everywhere; half of the
-// others are missing in one zone, as accelerated and storage families are in life.
+// offered reports whether a zone has the type at all. General, compute and memory families are in every zone; half of the
+// others are missing in one zone, as accelerated and storage families are in reality.
 func (a *account) offered(t *InstanceType, zoneName string) bool {
 	family, _, _ := strings.Cut(t.Name, ".")
 	regular := make([]zone, 0, len(a.zones))
@@ -126,7 +127,7 @@ func (a *account) offered(t *InstanceType, zoneName string) bool {
 	return len(regular) < 2 || missing >= len(regular) || regular[missing].name != zoneName
 }
 
-// price is what an instance of the pool costs per hour.
+// price returns the price per hour of an instance of the pool.
 func (m market) price(p pool, t *InstanceType, at time.Time) float64 {
 	if p.capacityType == capacitySpot {
 		return m.spotPrice(t, p.zone, at)
@@ -139,5 +140,5 @@ const (
 	capacityOnDemand = "on-demand"
 )
 
-// formatUSD prints a price with as many digits as it has.
+// formatUSD formats a price with all of its digits.
 func formatUSD(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Prices of a family in a zone hang together, those of two families hardly do; nearly all are below on-demand, and they
-// move slowly.
+// Prices within a family and zone are correlated, those of different families hardly are; nearly all are below on-demand,
+// and they change slowly.
 func TestSpotPricesHangTogether(t *testing.T) {
 	t.Parallel()
 	catalogue, err := loadCatalogue("")
@@ -61,7 +61,7 @@ func TestSpotPricesHangTogether(t *testing.T) {
 	}
 }
 
-// The same seed is the same market, another one is another.
+// Markets with the same seed are equal, those with different seeds differ.
 func TestMarketsFollowFromTheirSeeds(t *testing.T) {
 	t.Parallel()
 	typ := &InstanceType{Name: "m5.large", PriceUSD: 1}

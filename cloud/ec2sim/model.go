@@ -10,21 +10,22 @@ import (
 	"sync"
 )
 
-// publishedModel is what AWS's published service models say of requests: operations, parameters, their names on the wire,
-// required ones, enums, limits, patterns, and the filter names that the documentation of a call lists. It is the models of 2026,
-// less what is said of answers, and less the enum of instance types: EC2 sells types before that names them.
+// publishedModel is the request part of AWS's published service models: operations, parameters, their names on the wire,
+// required ones, enums, limits, patterns, and the filter names that the documentation of a call lists. It is taken from
+// the models of 2026, without the responses, and without the enum of instance types: EC2 sells types before the enum
+// contains them.
 //
 //go:embed model.json
 var publishedModel []byte
 
-// serviceModel is what a service's requests look like.
+// serviceModel describes the requests of a service.
 type serviceModel struct {
 	Protocol   string // ec2, query, json or rest-json
 	Operations map[string]struct{ Input string }
 	Shapes     map[string]*shape
 }
 
-// shape is the type of a parameter. Limits are of a number's value, a text's length in characters or a list's length.
+// shape is the type of a parameter. Limits apply to a number's value, a text's length in characters or a list's length.
 type shape struct {
 	Type      string
 	Members   map[string]*memberShape // of a structure
@@ -47,7 +48,7 @@ type memberShape struct {
 	Filters      []string
 }
 
-// models returns the models by the name of their service.
+// models returns the models by service name.
 var models = sync.OnceValue(func() map[string]*serviceModel {
 	var read map[string]*serviceModel
 	if err := json.Unmarshal(publishedModel, &read); err != nil {
@@ -59,8 +60,8 @@ var models = sync.OnceValue(func() map[string]*serviceModel {
 			if s.Pattern == "" {
 				continue
 			}
-			// The models write code points as \uXXXX, which Go spells \x{XXXX}, and ranges beyond the basic plane in a way that
-			// Go's expressions do not have.
+			// The models write code points as \uXXXX, which Go spells \x{XXXX}, and ranges beyond the basic plane in a
+			// form that Go's regular expressions do not support.
 			text := surrogates.ReplaceAllString(s.Pattern, "")
 			text = codePoint.ReplaceAllString(text, `\x{$1}`)
 			s.pattern = regexp.MustCompile("^(?:" + text + ")$")
@@ -74,8 +75,8 @@ var (
 	codePoint  = regexp.MustCompile(`\\u([0-9A-Fa-f]{4})`)
 )
 
-// checkModel refuses a request that the published model does not have: an operation, a parameter, a value or a filter. It
-// says so in the words of EC2 or of the service's protocol.
+// checkModel refuses a request with an operation, a parameter, a value or a filter that the published model does not
+// have. The error has the wording of EC2 or of the service's protocol.
 func checkModel(c *call) error {
 	service := models()[c.service]
 	if service == nil {
@@ -97,7 +98,7 @@ func checkModel(c *call) error {
 		return m.jsonValue("", body, input)
 	case "rest-json":
 		if len(c.body) == 0 {
-			return nil // what the request says is in its path
+			return nil // the parameters are in the path
 		}
 		var body any
 		if err := json.Unmarshal(c.body, &body); err != nil {
@@ -139,7 +140,7 @@ func (m modelCheck) within(name string, n float64, s *shape) error {
 // filterName checks the name of a filter against those that the documentation of its call lists.
 func (m modelCheck) filterName(name string, documented []string) error {
 	if len(documented) == 0 {
-		return nil // the model lists none: what they may be is the handler's affair
+		return nil // the model lists none: the handler checks the names
 	}
 	known := slices.Concat(documented, undocumentedFilters[m.call.action])
 	if key, isTag := strings.CutPrefix(name, "tag:"); isTag && key != "" && (slices.Contains(known, "tag:<key>") || slices.Contains(known, "tag")) {
@@ -151,7 +152,7 @@ func (m modelCheck) filterName(name string, documented []string) error {
 	return invalidValue("The filter '%s' is invalid", name)
 }
 
-// invalid, unknown and missing refuse in the words of the protocol.
+// invalid, unknown and missing return errors in the wording of the protocol.
 func (m modelCheck) invalid(format string, args ...any) error {
 	if m.service.Protocol == "ec2" {
 		return invalidValue(format, args...)
@@ -176,7 +177,8 @@ func (m modelCheck) missing(name string) error {
 	return refuse(validationCode(m.call.service), "Value at '%s' failed to satisfy constraint: Member must not be null", name)
 }
 
-// validationCode is what a service calls a request that breaks a constraint (each service's reference, "Common errors").
+// validationCode returns a service's error code for a request that violates a constraint (each service's reference,
+// "Common errors").
 func validationCode(service string) string {
 	switch service {
 	case "iam", "sts":

@@ -21,7 +21,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestModelRefuses asks, with the real SDK, what the published model does not have.
+// TestModelRefuses uses the real SDK to request what the published model does not have.
 func TestModelRefuses(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -32,7 +32,7 @@ func TestModelRefuses(t *testing.T) {
 		_, err := a.ec2.CreateFleet(ctx(t), in)
 		return err
 	}
-	// The SDK holds requests to some of the model itself, which is not asked here.
+	// The SDK itself checks part of the model. That check is off here.
 	unchecked := func(o *ssm.Options) {
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 			_, err := s.Initialize.Remove("OperationInputValidation")
@@ -70,7 +70,7 @@ func TestModelRefuses(t *testing.T) {
 	}
 }
 
-// TestModelAccepts asks what a strict reading of the model must not refuse.
+// TestModelAccepts requests what a strict reading of the model must not refuse.
 func TestModelAccepts(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -94,7 +94,7 @@ func TestModelAccepts(t *testing.T) {
 	}
 }
 
-// TestModelOfTheWire sends what no SDK would: parameters that nothing has.
+// TestModelOfTheWire sends what no SDK would: malformed and unknown parameters.
 func TestModelOfTheWire(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -125,7 +125,7 @@ func TestModelOfTheWire(t *testing.T) {
 	}
 }
 
-// send posts a request as it is and returns the answer's body.
+// send posts a raw request and returns the body of the answer.
 func (a *account) send(t *testing.T, service, target, body string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx(t), http.MethodPost, a.sim.URL(), strings.NewReader(body))

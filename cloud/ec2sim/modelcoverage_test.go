@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestEveryActionIsChecked holds that the requests of every action are checked.
+// TestEveryActionIsChecked checks that the model has the requests of every action, so that they are checked against it.
 func TestEveryActionIsChecked(t *testing.T) {
 	t.Parallel()
 	s, err := New(Options{})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// structure checks the parameters below a name against a structure. Further names are those of the protocol itself.
+// structure checks the parameters below a name against a structure. further are parameters of the protocol itself.
 func (m modelCheck) structure(path string, p *params, s *shape, further ...string) error {
 	known := make(map[string]*memberShape, len(s.Members))
 	for name, member := range s.Members {
@@ -40,7 +40,7 @@ func (m modelCheck) structure(path string, p *params, s *shape, further ...strin
 	return nil
 }
 
-// parameter checks one parameter, and what is below it.
+// parameter checks a parameter and everything below it.
 func (m modelCheck) parameter(path string, p *params, s *shape) error {
 	if s == nil {
 		return nil
@@ -84,8 +84,8 @@ func (m modelCheck) parameter(path string, p *params, s *shape) error {
 	return nil
 }
 
-// list checks the numbered items of a list. The Query protocol has a level "member" above them unless the list is flattened,
-// EC2's has none.
+// list checks the numbered items of a list. In the Query protocol they are below a level "member" unless the list is
+// flattened; in EC2's protocol there is no such level.
 func (m modelCheck) list(path string, p *params, s *shape) error {
 	if m.service.Protocol == "query" && !s.Flattened {
 		for _, key := range parameterNames(p) {
@@ -107,8 +107,9 @@ func (m modelCheck) list(path string, p *params, s *shape) error {
 	return m.within(path, float64(len(keys)), s)
 }
 
-// wireName is how a member is spelled. EC2's protocol takes the query name, else the location name with a capital, else the
-// member's own (Smithy's documentation, "AWS EC2 query protocol"); the Query protocol the location name, else the member's own.
+// wireName returns a member's name on the wire. EC2's protocol uses the query name, else the capitalised location name,
+// else the member's own (Smithy's documentation, "AWS EC2 query protocol"); the Query protocol the location name, else
+// the member's own.
 func (m modelCheck) wireName(name string, member *memberShape) string {
 	switch {
 	case m.service.Protocol == "ec2" && member.QueryName != "":
@@ -123,7 +124,7 @@ func (m modelCheck) wireName(name string, member *memberShape) string {
 
 func join(path, key string) string { return strings.TrimPrefix(path+"."+key, ".") }
 
-// parameterNames are the keys right below a parameter, sorted.
+// parameterNames returns the keys directly below a parameter, sorted.
 func parameterNames(p *params) []string {
 	if p == nil {
 		return nil

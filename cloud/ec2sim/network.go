@@ -2,7 +2,7 @@ package ec2sim
 
 import "slices"
 
-// network answers the actions of EC2 on what the account's network consists of besides subnets and security groups.
+// network handles the EC2 actions on the account's network, except subnets and security groups.
 type network struct{ account *account }
 
 type zoneXML struct {
@@ -90,9 +90,9 @@ type describeNoPlacementGroupsXML struct {
 	Groups []struct{} `xml:"placementGroupSet>item"`
 }
 
-// describePlacementGroups answers truthfully: the account has none.
+// describePlacementGroups handles DescribePlacementGroups: the account has no placement groups.
 func (n *network) describePlacementGroups(c *call) (any, error) {
-	parseFilters(c.form) // of nothing they leave nothing
+	parseFilters(c.form) // marks the filters as read; there is nothing to filter
 	for _, key := range []string{"GroupName", "GroupId"} {
 		if names := c.form.strings(key); len(names) > 0 {
 			return nil, refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", names[0])

@@ -17,17 +17,18 @@ import (
 const (
 	// SimulatedLabel marks the Nodes of running simulated instances. The lab's kwok plays the kubelet of Nodes that have it.
 	SimulatedLabel = "tenon.sh/simulated-node"
-	// ReadyAtAnnotation holds the instant (RFC 3339) at which the Node is to become Ready.
+	// ReadyAtAnnotation holds the instant (RFC 3339) at which the Node becomes Ready.
 	ReadyAtAnnotation = "tenon.sh/ready-at"
 
-	// attachAnnotation tells the attach/detach controller that attaching is its work, as every modern kubelet does.
+	// attachAnnotation tells the attach/detach controller to attach volumes, as every modern kubelet does.
 	attachAnnotation = "volumes.kubernetes.io/controller-managed-attach-detach"
 )
 
-// never is how far off ReadyAt is put for a Node that is not to become Ready: an absent annotation would mean "at once".
+// never is how far in the future ReadyAt is for a Node that must not become Ready: without the annotation it would be
+// Ready at once.
 const never = 10 * 365 * 24 * time.Hour
 
-// machine is all that a Node follows from.
+// machine is the data from which a Node is built.
 type machine struct {
 	instance   instance
 	itype      *InstanceType
@@ -41,7 +42,7 @@ type machine struct {
 	kubeletVer string
 }
 
-// node builds the Node that the machine's kubelet registers, or says why the kubelet does not come up.
+// node returns the Node that the machine's kubelet registers. It fails with the reason if the kubelet cannot start.
 func (m *machine) node() (*corev1.Node, error) {
 	setup, err := parseUserData(m.userData)
 	if err != nil {
@@ -85,7 +86,7 @@ func (m *machine) node() (*corev1.Node, error) {
 	}, nil
 }
 
-// nodeIP is the kubelet's node IP, of the family of the cluster's services.
+// nodeIP returns the kubelet's node IP, of the same family as the cluster's services.
 func (m *machine) nodeIP(k *kubeletSetup) string {
 	if isIPv6(k.cidr) {
 		return m.instance.ipv6()
@@ -105,7 +106,7 @@ func uname(arch string) string {
 	return "x86_64"
 }
 
-// check refuses what nodeadm and the kubelet refuse.
+// check fails where nodeadm or the kubelet would.
 func (m *machine) check(k *kubeletSetup) error {
 	switch {
 	case k.clusterName == "":
@@ -117,7 +118,7 @@ func (m *machine) check(k *kubeletSetup) error {
 	case k.byNodeadm && k.cidr == "":
 		return errors.New("nodeadm: CIDR is missing in cluster configuration")
 	case isIPv6(k.cidr) && m.instance.ipv6() == "":
-		// nodeadm asks the instance metadata for the interface's IPv6 address, which the kubelet gets as its node IP.
+		// nodeadm reads the interface's IPv6 address from the instance metadata and passes it to the kubelet as node IP.
 		return errors.New("nodeadm: no IPv6 address on the primary network interface, but the cluster's service range is an IPv6 one")
 	case m.endpoint != "" && strings.TrimSuffix(k.endpoint, "/") != strings.TrimSuffix(m.endpoint, "/"):
 		return fmt.Errorf("kubelet: registers with %s, which is not this cluster's %s", k.endpoint, m.endpoint)
@@ -138,7 +139,7 @@ var kubeletLabels = map[string]bool{
 	"beta.kubernetes.io/os": true, "beta.kubernetes.io/arch": true,
 }
 
-// reservedLabel says whether a kubelet refuses to start with the label.
+// reservedLabel reports whether a kubelet refuses to start with the label.
 func reservedLabel(key string) bool {
 	domain, _, qualified := strings.Cut(key, "/")
 	if !qualified || kubeletLabels[key] {
@@ -151,7 +152,7 @@ func reservedLabel(key string) bool {
 	return within("kubernetes.io") || within("k8s.io")
 }
 
-// labels are those of the kubelet and of the AWS cloud provider.
+// labels returns the labels that the kubelet and the AWS cloud provider set.
 func (m *machine) labels(k *kubeletSetup) map[string]string {
 	labels := maps.Clone(k.labels)
 	maps.Copy(labels, map[string]string{
@@ -189,9 +190,10 @@ func bootConditions(at time.Time) []corev1.NodeCondition {
 
 const mib = 1 << 20
 
-// visibleMemory is MemTotal, which is below what EC2 advertises: the hypervisor and firmware keep about 1.8 %, the kernel's
-// page descriptors take 1/64 (64 bytes for each page of 4 KiB), its image and reserved areas 40 MiB, and on arm64 another
-// 64 MiB. That is 4 to 7 % from 2 GiB upwards; what real machines lack varies with hypervisor and kernel around this.
+// visibleMemory returns MemTotal in bytes, which is less than EC2 advertises: the hypervisor and firmware keep about 1.8
+// %, the kernel's page descriptors take 1/64 (64 bytes for each page of 4 KiB), its image and reserved areas 40 MiB, and
+// on arm64 another 64 MiB. That is 4 to 7 % from 2 GiB upwards; real machines vary around this with hypervisor and
+// kernel.
 func visibleMemory(t *InstanceType) int64 {
 	bytes := t.MemoryMiB * mib
 	bytes -= t.MemoryMiB*mib*18/1000 + t.MemoryMiB*mib/64 + 40*mib
@@ -201,7 +203,7 @@ func visibleMemory(t *InstanceType) int64 {
 	return bytes / 4096 * 4096
 }
 
-// fileSystemLoss is what partitions and the file system's metadata take from a root volume.
+// fileSystemLoss is the size in bytes of the partitions and the file system's metadata on a root volume.
 const fileSystemLoss = 76 * mib
 
 func (m *machine) ephemeralStorage(k *kubeletSetup) int64 {
@@ -219,8 +221,8 @@ func (m *machine) ephemeralStorage(k *kubeletSetup) int64 {
 	return int64(disk.SizeGiB)*1024*mib - fileSystemLoss
 }
 
-// maxPods is the VPC CNI's limit, one address of each interface being its own and two pods using the host's network:
-// ENIs × (IPv4 addresses per ENI − 1) + 2.
+// maxPods returns the VPC CNI's limit: ENIs × (IPv4 addresses per ENI − 1) + 2. One address of each ENI is its own, and
+// two pods use the host's network. The kubelet's maxPods overrides the limit, and its podsPerCore caps it.
 func (m *machine) maxPods(k *kubeletSetup) int64 {
 	pods := int64(m.itype.DefaultCardENIs*(m.itype.IPv4PerENI-1) + 2)
 	if k.maxPods > 0 {
@@ -232,7 +234,7 @@ func (m *machine) maxPods(k *kubeletSetup) int64 {
 	return pods
 }
 
-// capacity is the Node's capacity. Accelerators are there as if their device plugins had registered already.
+// capacity returns the Node's capacity. It includes accelerators, as if their device plugins had registered already.
 func (m *machine) capacity(k *kubeletSetup) corev1.ResourceList {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(m.itype.VCPUs), resource.DecimalSI),
@@ -265,8 +267,8 @@ func (m *machine) capacity(k *kubeletSetup) corev1.ResourceList {
 	return list
 }
 
-// allocatable is capacity less what nodeadm reserves by default or the user data says instead, and less the hard eviction
-// thresholds (kubernetes.io, "Reserve Compute Resources for System Daemons").
+// allocatable returns the capacity minus reservations (those of the user data, else nodeadm's defaults) and minus the
+// hard eviction thresholds (kubernetes.io, "Reserve Compute Resources for System Daemons").
 func (m *machine) allocatable(k *kubeletSetup, capacity corev1.ResourceList) (corev1.ResourceList, error) {
 	kube := map[string]string{
 		"cpu": defaultCPUReserve(m.itype.VCPUs), "memory": fmt.Sprintf("%dMi", 11*m.maxPods(k)+255), "ephemeral-storage": "1Gi",
@@ -307,7 +309,7 @@ func reduce(list corev1.ResourceList, name corev1.ResourceName, by resource.Quan
 	}
 }
 
-// threshold reads an eviction threshold: a quantity, or a percentage of the total, of which 100 % means none.
+// threshold parses an eviction threshold: a quantity, or a percentage of the total, where 100 % means none.
 func threshold(text string, total resource.Quantity) (resource.Quantity, error) {
 	percent, ok := strings.CutSuffix(text, "%")
 	if !ok {
@@ -323,7 +325,8 @@ func threshold(text string, total resource.Quantity) (resource.Quantity, error) 
 	return *resource.NewQuantity(int64(float64(total.Value())*share/100), resource.BinarySI), nil
 }
 
-// defaultCPUReserve is 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest.
+// defaultCPUReserve returns 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest, in
+// millicores.
 func defaultCPUReserve(cores int) string {
 	tenths := 0 // of a thousandth of a core
 	for n := range cores {

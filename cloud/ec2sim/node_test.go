@@ -93,7 +93,7 @@ func TestNodeOfANodeConfig(t *testing.T) {
 	if memory > 8192*mib*97/100 || memory < 8192*mib*94/100 {
 		t.Errorf("memory capacity %d is not that of a real m5.large", memory)
 	}
-	// 11 MiB for each of 29 pods and 255 MiB are reserved, 100 MiB are the eviction threshold.
+	// Reserved are 11 MiB for each of 29 pods and 255 MiB; the eviction threshold is 100 MiB.
 	if got, want := memory-allocatable.Memory().Value(), int64(11*29+255+100)*mib; got != want {
 		t.Errorf("%d bytes of memory are kept back, want %d", got, want)
 	}
@@ -155,8 +155,8 @@ func TestNodeOfABootstrapScript(t *testing.T) {
 	}
 }
 
-// TestVisibleMemoryCoversEstimate holds the simulated machines to what autoscalers rely on: a real node never has less than
-// the advertised memory minus 7.5 %, from 2 GiB upwards.
+// TestVisibleMemoryCoversEstimate checks what autoscalers rely on: from 2 GiB upwards, a real node never has less than
+// the advertised memory minus 7.5 %.
 func TestVisibleMemoryCoversEstimate(t *testing.T) {
 	t.Parallel()
 	c, err := BuiltinCatalogue()
@@ -183,7 +183,8 @@ func TestDefaultCPUReserve(t *testing.T) {
 	}
 }
 
-// TestTheFirstDocumentOfAPartCounts as for nodeadm, which tools/nodeadm shows.
+// TestTheFirstDocumentOfAPartCounts checks that only the first document of a part is used, as by nodeadm (tools/nodeadm
+// shows this).
 func TestTheFirstDocumentOfAPartCounts(t *testing.T) {
 	t.Parallel()
 	second := "\n---\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {config: {maxPods: 7}}}\n"
@@ -196,7 +197,7 @@ func TestTheFirstDocumentOfAPartCounts(t *testing.T) {
 	}
 }
 
-// TestUserDataThatNodeadmTakes reads the files of which tools/nodeadm holds that nodeadm takes them.
+// TestUserDataThatNodeadmTakes parses the files that tools/nodeadm has shown nodeadm to accept.
 func TestUserDataThatNodeadmTakes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../aws/testdata/userdata/*.mime")

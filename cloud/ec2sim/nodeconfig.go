@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nodeConfig is nodeadm's NodeConfig, with every field that it has (github.com/awslabs/amazon-eks-ami, nodeadm/api/v1alpha1,
-// February 2026; tools/nodeadm holds that a user data file of cloud/aws sets them all, and a test here that it is read).
-// What does not show on the Node is not read further: containerd, the environment, the network, feature gates,
-// mountPath, disabledMounts and maxPodsExpression.
+// nodeConfig is nodeadm's NodeConfig with all of its fields (github.com/awslabs/amazon-eks-ami, nodeadm/api/v1alpha1,
+// February 2026; tools/nodeadm checks that a user data file of cloud/aws sets all of them, and a test here that the
+// simulator parses it). Fields that do not affect the Node are parsed but not used: containerd, the environment, the
+// network, feature gates, mountPath, disabledMounts and maxPodsExpression.
 type nodeConfig struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -54,18 +54,18 @@ type nodeConfig struct {
 	} `json:"spec"`
 }
 
-// decodeStrictly refuses fields that there are not, and fields that come twice. nodeadm and the kubelet refuse values of a wrong
-// type; fields that they do not know they pass over (nodeadm's decoder is not strict, and the kubelet tries again without
-// being so and warns), with the effect that a setting is not made and nobody hears of it. The simulator is there to
-// hear of it, so it is stricter here than they are. Like them it minds upper and lower case.
+// decodeStrictly refuses unknown and duplicate fields. nodeadm and the kubelet refuse values of a wrong type, but ignore
+// unknown fields (nodeadm's decoder is not strict, and the kubelet retries without strictness and warns), so that a
+// setting silently has no effect. The simulator exists to reveal such mistakes, so it is stricter. Like them, it is
+// case-sensitive.
 func decodeStrictly(document []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(document, into)
 	return errors.Join(append([]error{err}, strict...)...)
 }
 
-// mergedNodeConfig is what the NodeConfigs of a machine say together. nodeadm merges them in their order: texts and lists of a
-// later one replace those of an earlier one, the kubelet's configuration is merged field by field, and its flags are
-// appended (nodeadm/internal/api/merge.go).
+// mergedNodeConfig is the merge of a machine's NodeConfigs. nodeadm merges them in order: texts and lists of a later one
+// replace those of an earlier one, the kubelet's configuration is merged field by field, and its flags are appended
+// (nodeadm/internal/api/merge.go).
 type mergedNodeConfig struct {
 	last    nodeConfig
 	count   int
@@ -73,7 +73,7 @@ type mergedNodeConfig struct {
 	flags   []string
 }
 
-// add reads the NodeConfig of one part. Of several documents in a part nodeadm reads the first.
+// add merges the NodeConfig of one part. If a part has several documents, nodeadm reads the first.
 func (m *mergedNodeConfig) add(body string) error {
 	document, err := yaml.YAMLToJSONStrict([]byte(body))
 	if err != nil {
@@ -89,7 +89,7 @@ func (m *mergedNodeConfig) add(body string) error {
 	case head.APIVersion != "node.eks.aws/v1alpha1":
 		return fmt.Errorf("nodeadm: NodeConfig of version %q, which it does not have", head.APIVersion)
 	}
-	// To decode into what is there already keeps what the document does not say.
+	// Decoding into existing values keeps those that the document does not set.
 	m.last.Spec.Kubelet.Config, m.last.Spec.Kubelet.Flags = nil, nil
 	if err := decodeStrictly(document, &m.last); err != nil {
 		return fmt.Errorf("nodeadm: NodeConfig: %w", err)
@@ -100,7 +100,7 @@ func (m *mergedNodeConfig) add(body string) error {
 	return nil
 }
 
-// mergeDocuments puts one document over another, field by field. An empty value replaces nothing (mergo, WithOverride).
+// mergeDocuments merges over into under, field by field. An empty value replaces nothing (mergo, WithOverride).
 func mergeDocuments(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	if out == nil {
@@ -120,7 +120,7 @@ func mergeDocuments(under, over map[string]any) map[string]any {
 	return out
 }
 
-// apply writes down what the kubelet comes up with. Its flags have precedence over its configuration file.
+// apply sets the kubelet's settings in k. Its flags take precedence over its configuration file.
 func (m *mergedNodeConfig) apply(k *kubeletSetup) error {
 	if m.count == 0 {
 		return nil

@@ -10,8 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// Once is a Retryer for clients of which each request counts: it tries none again that was answered, refused or lost, only
-// one whose connection the SDK itself has closed while it read the answer. See Options.Latency.
+// Once returns a Retryer for clients that must know how many requests they make. It does not retry a request that was
+// answered, refused or lost, only one whose connection the SDK itself closed while reading the answer. See
+// Options.Latency.
 func Once() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.RateLimiter = 3, ratelimit.None

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// What people do to an account beside the controller: the operations that Karpenter's own suites make.
+// Operations that people perform on an account besides the controller, as Karpenter's own suites do.
 
 func TestSecurityGroupsAreMadeAndDeleted(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestVolumesAreDescribed(t *testing.T) {
 	wantCode(t, err, "InvalidVolume.NotFound")
 }
 
-// A stopped instance goes through its states, says so to the queues, and its kubelet falls silent.
+// A stopped instance goes through its states, announces them in the queues, and its kubelet falls silent.
 func TestStoppedInstances(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset()
@@ -210,7 +210,7 @@ func TestRolesAreMadeAndDeleted(t *testing.T) {
 	wantCode(t, err, "NoSuchEntity")
 }
 
-// A Local Zone is a zone with a group of its own, few types and no spot.
+// A Local Zone has its own group, few instance types and no spot capacity.
 func TestLocalZones(t *testing.T) {
 	t.Parallel()
 	const local = "us-east-1-bos-1a"
@@ -247,7 +247,7 @@ func TestLocalZones(t *testing.T) {
 	}
 }
 
-// Subnets that another account shares are launched into; their tags nobody sees.
+// Instances can be launched into subnets that another account shares; the owner's tags are not visible.
 func TestSharedSubnets(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{SubnetOwner: "210987654321"})
@@ -265,7 +265,7 @@ func TestSharedSubnets(t *testing.T) {
 	}
 }
 
-// The ARNs and the owner of the images are those of the region's partition.
+// The ARNs and the owner of the images depend on the region's partition.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	for region, want := range map[string][]string{

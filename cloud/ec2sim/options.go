@@ -9,37 +9,37 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Options say what kind of AWS account to play. The zero value of each field has a sensible meaning.
+// Options configure the simulated AWS account. The zero value of each field has a sensible meaning.
 type Options struct {
 	// Cluster is the name of the EKS cluster and the value of the discovery tags. Default "tenon".
 	Cluster string
-	// Region defaults to us-east-1; prices are those of us-east-1 everywhere, in yuan in China.
+	// Region defaults to us-east-1. Prices are those of us-east-1 in every region, in yuan in China.
 	Region string
-	// Zones are zone names of the region. Default: a, b and c. A Local Zone, such as us-east-1-bos-1a, has few instance types and
-	// no spot capacity.
+	// Zones are names of zones of the region. Default: a, b and c. A Local Zone, such as us-east-1-bos-1a, has few
+	// instance types and no spot capacity.
 	Zones []string
-	// Subnets are further ones, besides one for each zone.
+	// Subnets are additional subnets, besides one per zone.
 	Subnets []Subnet
-	// CNI has instances that have booted take addresses out of their subnets as the VPC CNI plugin does. Nil: they have those
-	// they were launched with.
+	// CNI makes booted instances take addresses from their subnets as the VPC CNI plugin does. Nil: instances have only
+	// the addresses they were launched with.
 	CNI *CNI
 	// SubnetOwner is the account that shares the VPC's subnets with the simulated one. Default: they are its own.
 	SubnetOwner string
-	// IPv6 makes the cluster an IPv6 one: its subnets have IPv6 blocks, and its services have IPv6 addresses alone.
+	// IPv6 makes the cluster an IPv6 one: its subnets have IPv6 blocks, and its services have only IPv6 addresses.
 	IPv6 bool
-	// Images are those of the account, or shared with it, besides Amazon's own.
+	// Images are the account's own images and those shared with it, besides Amazon's.
 	Images []Image
-	// Parameters are those that the account has in Systems Manager from the start.
+	// Parameters are the account's initial parameters in Systems Manager.
 	Parameters map[string]string
 	// Listen is the address Start listens on. Default "127.0.0.1:0".
 	Listen string
-	// StateFile keeps the state over restarts. Empty keeps it in memory only.
+	// StateFile stores the state across restarts. Empty: the state is in memory only.
 	StateFile string
 	// CatalogueFile replaces the built-in instance types.
 	CatalogueFile string
 
-	// KubernetesVersion ("1.36"), ClusterEndpoint and ClusterCA (PEM) are what EKS says of the cluster. The version
-	// defaults to 1.36.
+	// KubernetesVersion ("1.36"), ClusterEndpoint and ClusterCA (PEM) describe the cluster in EKS. The version defaults
+	// to 1.36.
 	KubernetesVersion string
 	ClusterEndpoint   string
 	ClusterCA         []byte
@@ -50,27 +50,27 @@ type Options struct {
 	BootDelay  time.Duration
 	ReadyDelay time.Duration
 
-	// PendingFor, ShuttingDownFor and KeepTerminated are the times an instance spends in state pending, in state
-	// shutting-down, and visible as terminated. Defaults: 1 s, 2 s, 1 h.
+	// PendingFor, ShuttingDownFor and KeepTerminated are how long an instance is pending, is shutting down, and stays
+	// visible as terminated. Defaults: 1 s, 2 s, 1 h.
 	PendingFor      time.Duration
 	ShuttingDownFor time.Duration
 	KeepTerminated  time.Duration
 
-	// Latency is the least time an answer takes, 5 ms by default. EC2 takes tens of milliseconds, and the AWS SDK for Go
-	// counts on it: when an answer overtakes the end of its own request's write, it closes the connection it is reading
-	// from.
+	// Latency is the minimum time until an answer, 5 ms by default. EC2 takes tens of milliseconds, and the AWS SDK for
+	// Go relies on that: if an answer arrives before the SDK has finished writing its request, the SDK closes the
+	// connection it is reading from.
 	Latency time.Duration
 
-	// MarketSeed draws another market: other spot prices for the same pools.
+	// MarketSeed selects another market: other spot prices for the same pools.
 	MarketSeed uint64
 
-	// Queues are the names of the SQS queues the account has from the start.
+	// Queues are the names of the account's initial SQS queues.
 	Queues []string
 
-	// Policies say what principals may do. By default everybody may do everything.
+	// Policies restrict principals. By default everybody may do everything.
 	Policies Policies
 
-	// Faults are the faults to start with. Faults kept in the state file win over them.
+	// Faults are the initial faults. Faults in the state file take precedence.
 	Faults Faults
 
 	Log *zap.Logger
@@ -98,7 +98,7 @@ func (o *Options) fill() {
 	}
 }
 
-// validate refuses what cannot be played.
+// validate refuses options that cannot be simulated.
 func (o *Options) validate() error {
 	for name, d := range map[string]time.Duration{
 		"boot delay": o.BootDelay, "ready delay": o.ReadyDelay, "pending time": o.PendingFor,
@@ -111,7 +111,7 @@ func (o *Options) validate() error {
 	return errors.Join(o.Faults.validate(), o.Policies.validate())
 }
 
-// account makes the account that the options describe.
+// account returns the account that the options describe.
 func (o *Options) account() (*account, error) {
 	a, err := newAccount(o.Cluster, o.Region, o.Zones)
 	if err != nil {

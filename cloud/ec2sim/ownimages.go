@@ -6,9 +6,9 @@ type imageIDXML struct {
 	ID string `xml:"imageId"`
 }
 
-// copy makes an image of this account out of one that it sees, in its own region. Tags of the user's are copied only on
-// request, and only those that this account sees (API reference, CopyImage, CopyImageTags); the copy is not deprecated and has
-// no parameter that leads to it.
+// copy handles CopyImage: it copies an image that this account can see, within the region. User tags are copied only on
+// request, and only those that this account can see (API reference, CopyImage, CopyImageTags); the copy is not deprecated
+// and no parameter contains its id.
 func (is *images) copy(c *call) (any, error) {
 	return is.tokens.once(c, func() (any, error) {
 		p := c.form
@@ -38,7 +38,7 @@ func (is *images) copy(c *call) (any, error) {
 	})
 }
 
-// ownOf is the image of a call that only its owner may make.
+// ownOf returns a copy of the image of a call that only the image's owner may make.
 func (is *images) ownOf(c *call) (*image, error) {
 	id := c.form.str("ImageId")
 	im := is.find(id)
@@ -54,8 +54,8 @@ func (is *images) ownOf(c *call) (*image, error) {
 	return &copied, nil
 }
 
-// enableDeprecation sets when an image is deprecated, in the future and to the minute (API reference,
-// EnableImageDeprecation).
+// enableDeprecation sets when an image becomes deprecated. The time must be in the future and is rounded down to the
+// minute (API reference, EnableImageDeprecation).
 func (is *images) enableDeprecation(c *call) (any, error) {
 	at, err := time.Parse(time.RFC3339, c.form.str("DeprecateAt"))
 	if err != nil || !at.After(c.at) {
@@ -80,8 +80,7 @@ func (is *images) disableDeprecation(c *call) (any, error) {
 	return returnTrue, nil
 }
 
-// deregister takes an image away. Its instances live on, and so does what the simulator has to know of it: it is not seen
-// any more.
+// deregister hides an image. Its instances continue to run, so the simulator keeps its data.
 func (is *images) deregister(c *call) (any, error) {
 	im, err := is.ownOf(c)
 	if err != nil {

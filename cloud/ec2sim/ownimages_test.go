@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// imageNames are the names that DescribeImages answers, sorted.
+// imageNames returns the image names in the answer of DescribeImages, sorted.
 func (a *account) imageNames(t *testing.T, in *ec2.DescribeImagesInput) []string {
 	t.Helper()
 	out, err := a.ec2.DescribeImages(ctx(t), in)
@@ -29,8 +29,8 @@ func (a *account) imageNames(t *testing.T, in *ec2.DescribeImagesInput) []string
 	return names
 }
 
-// An image made through the control endpoint is tagged, copied, deprecated and taken away as its owner does, and all of that
-// is there after a restart.
+// An image created through the control endpoint can be tagged, copied, deprecated and deregistered by its owner, and all
+// of that survives a restart.
 func TestTheLifeOfAnImage(t *testing.T) {
 	t.Parallel()
 	path := stateFile(t)
@@ -57,7 +57,7 @@ func TestTheLifeOfAnImage(t *testing.T) {
 	}
 	at := aws.Time(a.clock.Now().Add(time.Hour))
 	_, err = a.ec2.EnableImageDeprecation(ctx(t), &ec2.EnableImageDeprecationInput{ImageId: aws.String(golden), DeprecateAt: at})
-	wantCode(t, err, "AuthFailure") // only its owner does that
+	wantCode(t, err, "AuthFailure") // only its owner may do that
 	if _, err = a.ec2.EnableImageDeprecation(ctx(t), &ec2.EnableImageDeprecationInput{ImageId: copied.ImageId, DeprecateAt: at}); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestTheLifeOfAnImage(t *testing.T) {
 	wantCode(t, err, "InvalidAMIID.Unavailable")
 }
 
-// Amazon's lines, by the parameters that EKS documents for them.
+// Amazon's image lines, by the parameters that EKS documents for them.
 func TestAmazonsImages(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

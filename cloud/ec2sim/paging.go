@@ -9,8 +9,8 @@ import (
 
 const tokenPrefix = "after:"
 
-// paginate cuts one page out of a listing. Tokens name the last item of the page before, so a listing that changes
-// between two pages neither repeats nor skips what stayed. The items are sorted by key first; keys must be unique.
+// paginate returns one page of a listing. A token contains the last key of the previous page, so a listing that changes
+// between two pages neither repeats nor skips items that stayed. The items are sorted by key first; keys must be unique.
 func paginate[T any](items []T, key func(T) string, token string, size int) (page []T, next string, err error) {
 	items = slices.Clone(items)
 	slices.SortFunc(items, func(a, b T) int { return strings.Compare(key(a), key(b)) })
@@ -29,8 +29,8 @@ func paginate[T any](items []T, key func(T) string, token string, size int) (pag
 	return items[:size], next, nil
 }
 
-// pageOf cuts the page that a call asks for out of a listing. A page has as many items as MaxResults says, which has to
-// be between the bounds of the call, and as many as possible where it says nothing.
+// pageOf returns the page of a listing that a call requests. The page has MaxResults items, which must be between least
+// and most, or most items if MaxResults is absent.
 func pageOf[T any](p *params, items []T, least, most int, key func(T) string) (page []T, next string, err error) {
 	size, err := p.integer("MaxResults", most)
 	if err != nil {

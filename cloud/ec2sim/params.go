@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// params is a node of the tree that the dotted keys of the AWS Query protocols spell: "Filter.1.Name=vpc-id" is the
-// leaf Name of the first item of Filter. A nil *params is an absent parameter; every method accepts it.
+// params is a node of the tree formed by the dotted keys of the AWS Query protocols: "Filter.1.Name=vpc-id" is the leaf
+// Name of the first item of Filter. A nil *params is an absent parameter; the reading methods accept it.
 type params struct {
 	value    string
 	children map[string]*params
-	read     bool // somebody has looked at it
+	read     bool // the handler has read it
 }
 
 func parseParams(form url.Values) *params {
@@ -58,7 +58,7 @@ func (p *params) str(key string) string {
 	return ""
 }
 
-// items are the numbered children of a list in order. IAM and STS put a "member" level in between, EC2 does not.
+// items returns the numbered children of a list in order. IAM and STS put a "member" level in between, EC2 does not.
 func (p *params) items(key string) []*params {
 	list := p.sub(key)
 	if list == nil {
@@ -89,7 +89,7 @@ func (p *params) strings(key string) []string {
 	return values
 }
 
-// integer reads an integer parameter, or def where it is absent.
+// integer returns an integer parameter, or def if it is absent.
 func (p *params) integer(key string, def int) (int, error) {
 	text := p.str(key)
 	if text == "" {
@@ -102,7 +102,7 @@ func (p *params) integer(key string, def int) (int, error) {
 	return n, nil
 }
 
-// flag reads an optional boolean parameter.
+// flag returns an optional boolean parameter, or nil.
 func (p *params) flag(key string) *bool {
 	text := p.str(key)
 	if text == "" {
@@ -112,8 +112,8 @@ func (p *params) flag(key string) *bool {
 	return &b
 }
 
-// canonical spells the tree in one way only, leaving out the top-level keys named, so that two requests are the same
-// exactly if their spellings are.
+// canonical formats the tree in a unique way, without the named top-level keys, so that two requests are equal exactly if
+// their canonical forms are.
 func (p *params) canonical(without ...string) string {
 	var lines []string
 	var walk func(prefix string, node *params)
@@ -133,7 +133,7 @@ func (p *params) canonical(without ...string) string {
 	return strings.Join(lines, "\n")
 }
 
-// flat spells the tree with dotted keys again, as the request did.
+// flat formats the tree with dotted keys again, as in the request.
 func (p *params) flat() map[string]string {
 	out := map[string]string{}
 	var walk func(prefix string, node *params)

@@ -6,15 +6,15 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
-// parts are the parts of the simulated account, by service and subject, and the machinery that they share. Each has what it
-// needs of the others.
+// parts are the parts of the simulated account, by service and subject, and what they share. Each part holds references
+// to the others it needs.
 type parts struct {
 	account    *account
 	guard      *guard
 	faults     *injector
 	authorizer *authorizer
 
-	// EC2. What instances are and what may become of them is apart from what is answered of them.
+	// EC2. The lives of instances are separate from the API that describes them.
 	instances    *instances
 	launcher     *launcher
 	instanceAPI  *instanceAPI
@@ -42,7 +42,7 @@ type parts struct {
 	sts     *sts
 }
 
-// newParts makes the parts, with tables that the journal has yet to fill.
+// newParts creates the parts, with empty tables that the journal then fills.
 func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *parts {
 	now, prices := opts.Now, newMarket(opts.MarketSeed, opts.Now())
 	instanceRows, reservationRows := newTable[instance](j, "instance"), newTable[capacityReservation](j, "reservation")
@@ -115,7 +115,7 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 	return p
 }
 
-// newAuthorizer makes the one that knows what the calls of every service need.
+// newAuthorizer returns an authorizer that knows which permissions the calls of every service need.
 func (p *parts) newAuthorizer(policies Policies) *authorizer {
 	ec2 := &ec2Needs{
 		account: p.account, templates: p.templates, reservations: p.reservations.table, instances: p.instances.table, profiles: p.iam.profiles,
@@ -126,7 +126,7 @@ func (p *parts) newAuthorizer(policies Policies) *authorizer {
 	}}
 }
 
-// newKubelets makes the kubelets of the instances, which join a cluster.
+// newKubelets returns the simulated kubelets, which register instances with the cluster.
 func (p *parts) newKubelets(opts *Options) *kubelets {
 	return &kubelets{
 		guard: p.guard, instances: p.instances, client: opts.Kubernetes, log: opts.Log,
@@ -138,8 +138,8 @@ func (p *parts) newKubelets(opts *Options) *kubelets {
 	}
 }
 
-// begin takes up the state that the journal has read, or begins one: with the faults of the options, and with what the account
-// has from the start. It refuses a state that this catalogue and these images cannot explain.
+// begin continues with the state that the journal has loaded, or initialises a new one with the faults and resources of
+// the options. It fails if the state has an instance whose type, image or subnet does not exist.
 func (p *parts) begin(opts *Options) error {
 	for id, i := range p.instances.rows {
 		if p.types.catalogue.Type(i.Type) == nil || p.images.find(i.Image) == nil || p.account.subnet(i.Subnet) == nil {
@@ -157,7 +157,7 @@ func (p *parts) begin(opts *Options) error {
 	return p.guard.journal.commit()
 }
 
-// makeOptions makes what the options say that the account has from the start.
+// makeOptions creates the queues and parameters of the options, unless they exist.
 func (p *parts) makeOptions(opts *Options) {
 	for _, name := range opts.Queues {
 		p.sqs.make(name, nil)
@@ -169,7 +169,7 @@ func (p *parts) makeOptions(opts *Options) {
 	}
 }
 
-// reset takes everything back that has happened. It runs under the guard.
+// reset returns the account to its initial state, without faults. It runs under the guard.
 func (p *parts) reset(opts *Options) {
 	p.guard.journal.clear()
 	p.addresses.forget()

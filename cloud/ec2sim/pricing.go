@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// product is one price of the AWS price list: an instance type under an operating system, a tenancy and a way of using it.
+// product is one entry of the AWS price list: an instance type with an operating system, a tenancy and a capacity status.
 type product struct {
 	sku        string
 	family     string
@@ -17,19 +17,19 @@ type product struct {
 	currency   string
 }
 
-// windowsPerVCPU is what a Windows licence adds to an instance, per vCPU and hour.
+// windowsPerVCPU is the price of a Windows licence in US dollars, per vCPU and hour.
 const windowsPerVCPU = 0.046
 
-// dedicatedFactor is about what dedicated tenancy adds to the price of an instance.
+// dedicatedFactor is the approximate price factor of dedicated tenancy.
 const dedicatedFactor = 1.06
 
-// pricing is the AWS price list, as far as it has instances of EC2 on demand.
+// pricing is the part of the AWS price list with EC2's on-demand instances.
 type pricing struct {
 	account   *account
 	catalogue *Catalogue
 }
 
-// products lists what the price list has for a type. Besides the Linux price it has the neighbours that a careless filter
+// products returns the entries for a type. Besides the Linux price they include similar entries, which a careless filter
 // would mistake for it.
 func (pr *pricing) products(t *InstanceType) []product {
 	if t.PriceUSD == 0 {
@@ -73,7 +73,7 @@ func (pr *pricing) products(t *InstanceType) []product {
 	return all
 }
 
-// json is the product as the price list prints it: a document inside a string.
+// json returns the product in the price list's format, a document inside a string.
 func (p product) json() (string, error) {
 	term := p.sku + ".JRTCKXETXF" // the offer term code of on-demand prices
 	rate := term + ".6YS6EN2CT7"  // the rate code of hours

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// reply is a finished answer.
+// reply is an encoded answer.
 type reply struct {
 	status      int
 	contentType string
@@ -16,13 +16,13 @@ type reply struct {
 	body        []byte
 }
 
-// protocol is one of AWS's ways to put an answer into HTTP.
+// protocol encodes answers as one of AWS's protocols does.
 type protocol struct {
 	success func(c *call, value any) (reply, error)
 	failure func(c *call, e *apiError) reply
 }
 
-// rawXML is an answer that was encoded before: everything inside the root element but the request id.
+// rawXML is an answer that is encoded already: everything inside the root element except the request id.
 type rawXML []byte
 
 const ec2Namespace = "http://ec2.amazonaws.com/doc/2016-11-15/"
@@ -39,7 +39,7 @@ func ec2Success(c *call, value any) (reply, error) {
 	return reply{status: http.StatusOK, contentType: "text/xml;charset=UTF-8", body: b.Bytes()}, nil
 }
 
-// innerXML encodes a struct without the element around it.
+// innerXML encodes a struct without its enclosing element.
 func innerXML(value any) (rawXML, error) {
 	if raw, ok := value.(rawXML); ok {
 		return raw, nil
@@ -76,7 +76,7 @@ func querySuccess(c *call, value any) (reply, error) {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<%sResponse xmlns=\"%s\">", c.action, queryNamespace(c.service))
-	if value != (struct{}{}) { // an action without a result has no element for it
+	if value != (struct{}{}) { // an action without a result has no result element
 		fmt.Fprintf(&b, "<%[1]sResult>%[2]s</%[1]sResult>", c.action, inner)
 	}
 	fmt.Fprintf(&b, "<ResponseMetadata><RequestId>%s</RequestId></ResponseMetadata></%sResponse>", c.id, c.action)

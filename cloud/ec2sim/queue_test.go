@@ -38,7 +38,7 @@ func TestQueues(t *testing.T) {
 		t.Errorf("an empty queue gave %+v", got)
 	}
 	arrived := make(chan []sqstypes.Message)
-	go func() { // a long poll that starts before the message is sent, or after: either way it must get it
+	go func() { // a long poll, which must get the message whether it starts before or after the send
 		out, err := client.ReceiveMessage(ctx(t), &sqs.ReceiveMessageInput{QueueUrl: q.QueueUrl, WaitTimeSeconds: 20, VisibilityTimeout: 20})
 		if err != nil {
 			t.Error(err)

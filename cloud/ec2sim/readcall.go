@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// restAction names the action of a REST request, which EKS and FIS use.
+// restAction returns the action of a REST request, which EKS and FIS use.
 func restAction(r *http.Request) string {
 	if r.Method == http.MethodGet && clusterPath.MatchString(r.URL.Path) {
 		return "DescribeCluster"
@@ -28,7 +28,8 @@ var jsonServices = map[string]string{
 	"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing",
 }
 
-// readCall tells the service by the credential scope of the signature and the action by what its protocol uses.
+// readCall parses a request. The service comes from the credential scope of the signature, the action from where its
+// protocol puts it. With X-Amz-Target, both come from that header.
 func readCall(r *http.Request) (*call, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequestBody))
 	if err != nil {
@@ -54,7 +55,7 @@ func readCall(r *http.Request) (*call, error) {
 	return c, nil
 }
 
-// credentialScope reads access key, region and service out of "Credential=KEY/DATE/REGION/SERVICE/aws4_request".
+// credentialScope extracts access key, region and service from "Credential=KEY/DATE/REGION/SERVICE/aws4_request".
 func credentialScope(r *http.Request) (accessKey, region, service string) {
 	credential := r.URL.Query().Get("X-Amz-Credential")
 	if _, after, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {

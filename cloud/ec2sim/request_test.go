@@ -11,7 +11,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestRequestsAreToldApart sends what SDKs do not: requests without a signature, of unknown services and actions.
+// TestRequestsAreToldApart sends requests that SDKs do not send: without a signature, and of unknown services and
+// actions.
 func TestRequestsAreToldApart(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

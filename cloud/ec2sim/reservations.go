@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// capacityReservation holds a number of machines of one type in one zone. How many are used follows from the instances.
+// capacityReservation reserves a number of machines of one type in one zone. The number of used ones follows from the
+// instances.
 type capacityReservation struct {
 	ID            string
 	Type          string
@@ -15,8 +16,8 @@ type capacityReservation struct {
 	Match         string // "open" or "targeted"
 	Kind          string // "default" or "capacity-block"
 	Interruptible bool   `json:",omitempty"`
-	Allocated     int    `json:",omitempty"` // instances that an interruptible reservation has taken out of it
-	AllocatedTo   string `json:",omitempty"` // id of that one
+	Allocated     int    `json:",omitempty"` // instances allocated to an interruptible reservation
+	AllocatedTo   string `json:",omitempty"` // id of that reservation
 	Tags          map[string]string
 	CreatedAt     time.Time
 	EndAt         time.Time // zero means never
@@ -28,13 +29,13 @@ const (
 	matchTargeted = "targeted"
 	kindDefault   = "default"
 	kindBlock     = "capacity-block"
-	// marketInterruptible is the market of reservations that their owner may take back.
+	// marketInterruptible is the market type of reservations that their owner may reclaim.
 	marketInterruptible = "interruptible-capacity-reservation"
 	reservationsOnly    = "capacity-reservations-only"
 )
 
-// market is the market type of launches into the reservation, empty where none is named (user guide, "Launch instances using
-// Capacity Blocks" and "Interruptible Capacity Reservations").
+// market returns the market type of launches into the reservation, or "" if they need none (user guide, "Launch instances
+// using Capacity Blocks" and "Interruptible Capacity Reservations").
 func (r *capacityReservation) market() string {
 	switch {
 	case r.Kind == kindBlock:
@@ -55,7 +56,7 @@ func (r *capacityReservation) state(now time.Time) string {
 	return "active"
 }
 
-// Reservation is a capacity reservation to be made. Zone and Type have to be of the account.
+// Reservation is a capacity reservation to create. Zone and Type must exist in the account.
 type Reservation struct {
 	Type  string            `json:"type"`
 	Zone  string            `json:"zone"`
@@ -66,11 +67,11 @@ type Reservation struct {
 	// Block makes it a capacity block, which ends after Duration.
 	Block    bool     `json:"block,omitempty"`
 	Duration Duration `json:"duration,omitempty"`
-	// Interruptible says that its owner may take it back.
+	// Interruptible means that its owner may reclaim it.
 	Interruptible bool `json:"interruptible,omitempty"`
 }
 
-// reserve makes a reservation of what it says.
+// reserve checks r and creates the reservation, with a new id.
 func (cr *capacityReservations) reserve(r *capacityReservation, now time.Time) error {
 	t := cr.catalogue.Type(r.Type)
 	switch {
@@ -100,13 +101,13 @@ func (cr *capacityReservations) used(r *capacityReservation) int {
 	return n
 }
 
-// free is how many more instances a reservation has room for.
+// free returns how many more instances a reservation has room for.
 func (cr *capacityReservations) free(r *capacityReservation) int {
 	return max(0, r.Total-r.Allocated-cr.used(r))
 }
 
-// forLaunch finds the reservation an order is launched into; nil if none. A reservation that is named has to have
-// room; an open one is used while it has some.
+// forLaunch returns the reservation into which an order is launched, or nil if there is none. A named reservation must
+// have room; an open one is used as long as it has room.
 func (cr *capacityReservations) forLaunch(o *launchOrder, now time.Time) (*capacityReservation, error) {
 	if o.spec.Reservation == "" {
 		if o.spot || o.spec.ReservationUse == "none" {
@@ -191,7 +192,7 @@ func (cr *capacityReservations) xml(r *capacityReservation, now time.Time) capac
 	return x
 }
 
-// reservationTags reads the tags of a reservation that is to be made; the parameter is spelt differently from that of launches.
+// reservationTags reads the tags of a reservation to create. The parameter is spelt differently from that of launches.
 func reservationTags(p *params) (map[string]string, error) {
 	tags := map[string]string{}
 	for _, item := range p.items("TagSpecifications") {
@@ -314,7 +315,7 @@ func (cr *capacityReservations) describe(c *call) (any, error) {
 	return out, nil
 }
 
-// wanted is the row of a reservation that is to be made.
+// wanted returns the row for a reservation to create.
 func (want Reservation) wanted(now time.Time) *capacityReservation {
 	r := &capacityReservation{
 		Type: want.Type, Zone: want.Zone, Total: want.Count, Match: matchOpen, Kind: kindDefault, Tags: want.Tags,
@@ -332,7 +333,7 @@ func (want Reservation) wanted(now time.Time) *capacityReservation {
 	return r
 }
 
-// capacityReservations are the account's, by id.
+// capacityReservations are the account's capacity reservations, by id.
 type capacityReservations struct {
 	*table[capacityReservation]
 	account   *account

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// A reservation gives as many machines as it has, to those who name it and, if it is open, to those who fit.
+// A reservation provides its number of machines to launches that name it and, if it is open, to launches that match it.
 func TestCapacityReservations(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// role is a role that was made. Any other exists as well, but for those of the fault NoRoles: what a role is for is not looked at.
+// role is a role made with CreateRole. All other roles exist as well, except those of the fault NoRoles. The simulator
+// does not evaluate what a role allows.
 type role struct{ Name, Path, Policy string }
 
 func (m *iam) hasRole(name string) bool {
@@ -31,7 +32,7 @@ func (m *iam) createRole(c *call) (any, error) {
 	return roleAnswerXML{m.account.roleXML(name)}, nil
 }
 
-// deleteRole needs the role to be in no instance profile (IAM API reference, DeleteRole).
+// deleteRole fails if the role is in an instance profile (IAM API reference, DeleteRole).
 func (m *iam) deleteRole(c *call) (any, error) {
 	name := c.form.str("RoleName")
 	for _, p := range m.profiles.rows {

@@ -7,7 +7,7 @@ type runInstancesXML struct {
 	Instances []instanceXML `xml:"instancesSet>item"`
 }
 
-// runs answers RunInstances.
+// runs handles RunInstances.
 type runs struct {
 	tokens    *clientTokens
 	faults    *injector
@@ -59,7 +59,7 @@ func (rs *runs) run(c *call) (any, error) {
 	})
 }
 
-// order looks up what RunInstances asks for.
+// order resolves a RunInstances request.
 func (rs *runs) order(c *call) (*launchOrder, error) {
 	spec, err := parseLaunchSpec(c.form)
 	if err != nil {
@@ -74,7 +74,7 @@ func (rs *runs) order(c *call) (*launchOrder, error) {
 		}
 		spec, t, number = version.Spec.overlay(spec), template, version.Number
 	}
-	setDefault(&spec.InstanceType, "m1.small") // EC2's default, which no modern image fits
+	setDefault(&spec.InstanceType, "m1.small") // EC2's default, on which no modern image runs
 	order, err := rs.launcher.prepare(spec)
 	if err != nil {
 		return nil, err

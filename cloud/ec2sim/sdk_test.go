@@ -23,7 +23,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// clock is a clock that tests move by hand.
+// clock is a clock that tests advance by hand.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -45,7 +45,7 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// account is a running simulator with real clients for it.
+// account is a running simulator with real SDK clients for it.
 type account struct {
 	sim   *ec2sim.Server
 	clock *clock
@@ -97,7 +97,7 @@ func wantCode(t *testing.T, err error, code string) {
 
 func ctx(t *testing.T) context.Context { return t.Context() }
 
-// image is the recommended standard image for an architecture.
+// image returns the id of the recommended standard image for an architecture.
 func (a *account) image(t *testing.T, arch string) string {
 	t.Helper()
 	out, err := a.ssm().GetParameter(ctx(t), &ssm.GetParameterInput{
@@ -109,7 +109,7 @@ func (a *account) image(t *testing.T, arch string) string {
 	return aws.ToString(out.Parameter.Value)
 }
 
-// template makes a launch template for the architecture.
+// template creates a launch template for the architecture, and returns its name.
 func (a *account) template(t *testing.T, arch string) string {
 	t.Helper()
 	name := "test/" + arch
@@ -136,7 +136,7 @@ func (a *account) template(t *testing.T, arch string) string {
 	return name
 }
 
-// subnets are the seeded subnets by zone.
+// subnets returns the ids of the seeded subnets, by zone.
 func (a *account) subnets(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := a.ec2.DescribeSubnets(ctx(t), &ec2.DescribeSubnetsInput{
@@ -152,7 +152,7 @@ func (a *account) subnets(t *testing.T) map[string]string {
 	return byZone
 }
 
-// override names a pool of a fleet.
+// override returns an override for one pool of a fleet.
 func (a *account) override(t *testing.T, instanceType, zone string) ec2types.FleetLaunchTemplateOverridesRequest {
 	t.Helper()
 	return ec2types.FleetLaunchTemplateOverridesRequest{
@@ -160,7 +160,7 @@ func (a *account) override(t *testing.T, instanceType, zone string) ec2types.Fle
 	}
 }
 
-// fleetInput asks for n instances out of the overrides.
+// fleetInput returns a request for n instances from the overrides.
 func fleetInput(template string, n int32, kind ec2types.DefaultTargetCapacityType, overrides ...ec2types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
 	return &ec2.CreateFleetInput{
 		Type: ec2types.FleetTypeInstant,
@@ -179,7 +179,7 @@ func fleetInput(template string, n int32, kind ec2types.DefaultTargetCapacityTyp
 	}
 }
 
-// launched lists the instance ids of an answer.
+// launched returns the instance ids in an answer.
 func launched(out *ec2.CreateFleetOutput) []string {
 	var ids []string
 	for _, i := range out.Instances {
@@ -190,7 +190,7 @@ func launched(out *ec2.CreateFleetOutput) []string {
 
 func stateFile(t *testing.T) string { return filepath.Join(t.TempDir(), "state") }
 
-// profile makes an instance profile with a role.
+// profile creates an instance profile with a role.
 func (a *account) profile(t *testing.T, name string) {
 	t.Helper()
 	if _, err := a.iam().CreateInstanceProfile(ctx(t), &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)}); err != nil {

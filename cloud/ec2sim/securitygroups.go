@@ -2,7 +2,7 @@ package ec2sim
 
 import "slices"
 
-// securityGroups are the seeded ones, and those that were made.
+// securityGroups are the seeded security groups and those created later.
 type securityGroups struct {
 	account   *account
 	faults    *injector
@@ -11,12 +11,12 @@ type securityGroups struct {
 	instances *table[instance]
 }
 
-// all are the security groups of the account.
+// all returns the security groups of the account.
 func (s *securityGroups) all() []*securityGroup {
 	return append(slices.Clone(s.account.groups), s.own.sorted()...)
 }
 
-// find is the group with an id, nil if there is none.
+// find returns the group with an id, or nil.
 func (s *securityGroups) find(id string) *securityGroup {
 	if g := s.own.rows[id]; g != nil {
 		return g
@@ -24,7 +24,7 @@ func (s *securityGroups) find(id string) *securityGroup {
 	return s.account.group(id)
 }
 
-// known is a group for a launch, which learns of new ones late.
+// known returns the group with an id as a launch sees it: nil while a new group is within its lag.
 func (s *securityGroups) known(id string) *securityGroup {
 	g := s.find(id)
 	if g == nil || s.faults.late(s.faults.current().GroupLag, g.CreatedAt) {
@@ -33,7 +33,7 @@ func (s *securityGroups) known(id string) *securityGroup {
 	return g
 }
 
-// forLaunch are the ids of the groups of a launch: those that it names, or the nodes'.
+// forLaunch returns the ids of the groups of a launch: those that it names, or the VPC's default group.
 func (s *securityGroups) forLaunch(spec *launchSpec) ([]string, error) {
 	ids := slices.Clone(spec.GroupIDs)
 	for _, name := range spec.GroupNames {
@@ -94,7 +94,7 @@ type deleteGroupXML struct {
 	ID     string `xml:"groupId"`
 }
 
-// delete deletes a group that was made; the seeded ones are the cluster's.
+// delete deletes a created group. The seeded groups cannot be deleted.
 func (s *securityGroups) delete(c *call) (any, error) {
 	id := c.form.str("GroupId")
 	g := s.own.rows[id]

@@ -15,7 +15,7 @@ var (
 	sqsQuery      = protocol{sqsQuerySuccess, sqsQueryFailure}
 )
 
-// protocolOf is the protocol that a call is answered in.
+// protocolOf returns the protocol in which a call is answered.
 func protocolOf(c *call) protocol {
 	switch c.service {
 	case "ec2":
@@ -63,7 +63,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(k, v)
 	}
 	w.WriteHeader(out.status)
-	_, _ = w.Write(out.body) // a client that hung up is the fault of nobody here
+	_, _ = w.Write(out.body) // fails only if the client has hung up
 }
 
 // plan draws the faults for a call.
@@ -73,7 +73,7 @@ func (s *Server) plan(c *call) faultPlan {
 	return s.faults.plan(c)
 }
 
-// answer runs the action and encodes its outcome.
+// answer runs the action and encodes its result.
 func (s *Server) answer(r *http.Request, c *call, plan faultPlan) (reply, *apiError) {
 	p, h := protocolOf(c), s.handlers[c.service][c.action]
 	if c.service == "" {

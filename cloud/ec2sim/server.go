@@ -27,7 +27,7 @@ type Server struct {
 	done     sync.WaitGroup
 }
 
-// New makes a simulator, with the state of Options.StateFile if there is one. It does not listen yet.
+// New returns a simulator, with the state of Options.StateFile if there is one. It does not listen yet.
 func New(opts Options) (*Server, error) {
 	opts.fill()
 	if err := opts.validate(); err != nil {
@@ -56,7 +56,7 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Start listens and serves in the background until Close, and brings instances into the cluster.
+// Start listens and serves in the background until Close, and registers instances with the cluster.
 func (s *Server) Start() error {
 	listener, err := net.Listen("tcp", s.opts.Listen)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// URL is the address clients put into AWS_ENDPOINT_URL. It is empty before Start.
+// URL returns the address for AWS_ENDPOINT_URL. It is empty before Start.
 func (s *Server) URL() string {
 	if s.listener == nil {
 		return ""
@@ -89,7 +89,7 @@ func (s *Server) URL() string {
 	return "http://" + s.listener.Addr().String()
 }
 
-// Close stops serving, breaking off open requests, and closes the state file. Instances stay as they are.
+// Close stops serving, aborts open requests and closes the state file. Instances stay as they are.
 func (s *Server) Close() error {
 	var err error
 	if s.http != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// spotPrices answers for what spot capacity costs.
+// spotPrices provides the prices of instances, and handles DescribeSpotPriceHistory.
 type spotPrices struct {
 	account   *account
 	catalogue *Catalogue
@@ -27,10 +27,10 @@ type describeSpotPricesXML struct {
 	Next   string         `xml:"nextToken"`
 }
 
-// spotPricesPerPage is how many prices come at once where the caller does not say.
+// spotPricesPerPage is the page size if the caller does not set one.
 const spotPricesPerPage = 1000
 
-// describe reports the price each pool has at the moment, and none of those it had.
+// describe handles DescribeSpotPriceHistory. It returns only the current price of each pool.
 func (sp *spotPrices) describe(c *call) (any, error) {
 	types, products := c.form.strings("InstanceType"), c.form.strings("ProductDescription")
 	zoneName := c.form.str("AvailabilityZone")
@@ -60,7 +60,7 @@ func (sp *spotPrices) describe(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// EC2 has no bound for the pages of this call, unlike for others: Karpenter asks for 2,000 prices at once.
+	// EC2 has no limit on the page size of this call, unlike for others: Karpenter requests 2,000 prices at once.
 	size, err := c.form.integer("MaxResults", spotPricesPerPage)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (sp *spotPrices) describe(c *call) (any, error) {
 	return describeSpotPricesXML{page, next}, err
 }
 
-// hourly is what an instance costs per hour at an instant.
+// hourly returns the price of an instance per hour at an instant.
 func (sp *spotPrices) hourly(i *instance, at time.Time) float64 {
 	if t := sp.catalogue.Type(i.Type); t != nil {
 		return sp.market.price(i.pool(), t, at)

@@ -26,9 +26,9 @@ type message struct {
 	Body      string
 	SentAt    time.Time
 	VisibleAt time.Time
-	Receipt   string `json:",omitempty"` // of the last receipt
+	Receipt   string `json:",omitempty"` // the handle from when it was last received
 	Received  int
-	// FirstReceivedAt is when somebody received the message for the first time.
+	// FirstReceivedAt is when the message was first received.
 	FirstReceivedAt time.Time `json:",omitzero"`
 }
 
@@ -38,7 +38,7 @@ const (
 	maxBatch          = 10
 )
 
-// sqs is the account's SQS, with standard queues.
+// sqs is the account's SQS service, with standard queues.
 type sqs struct {
 	*table[queue]
 	account *account
@@ -50,7 +50,7 @@ func queueURL(c *call, name string) string {
 	return "http://" + c.host + "/" + accountID + "/" + name
 }
 
-// find finds a queue by the last part of its URL.
+// find returns a queue by the last part of its URL.
 func (s *sqs) find(url string) (*queue, error) {
 	url = strings.TrimSuffix(url, "/")
 	q := s.rows[url[strings.LastIndexByte(url, '/')+1:]]
@@ -75,7 +75,7 @@ func (s *sqs) createQueue(c *call) (any, error) {
 	return map[string]string{"QueueUrl": queueURL(c, in.QueueName)}, nil
 }
 
-// make makes a queue unless there is one of that name.
+// make creates a queue unless there is one of that name.
 func (s *sqs) make(name string, attributes map[string]string) {
 	if s.rows[name] == nil {
 		s.put(name, &queue{Name: name, Attributes: attributes})
@@ -151,7 +151,7 @@ func (s *sqs) sendMessage(c *call) (any, error) {
 	return map[string]string{"MessageId": id, "MD5OfMessageBody": checksum(in.MessageBody)}, nil
 }
 
-// post puts a message into a queue and wakes those who wait for one.
+// post adds a message to a queue and wakes the calls that wait for one.
 func (s *sqs) post(q *queue, body string, at time.Time, delay time.Duration) string {
 	m := message{ID: uuid.NewString(), Body: body, SentAt: at, VisibleAt: at.Add(delay)}
 	q.Messages = append(q.Messages, m)
@@ -161,21 +161,21 @@ func (s *sqs) post(q *queue, body string, at time.Time, delay time.Duration) str
 	return m.ID
 }
 
-// postAll puts a message into every queue.
+// postAll adds a message to every queue.
 func (s *sqs) postAll(body string, at time.Time) {
 	for _, q := range s.sorted() {
 		s.post(q, body, at, 0)
 	}
 }
 
-// messageWait is what ReceiveMessage returns instead of an answer while it may still wait.
+// messageWait is the result of ReceiveMessage, instead of an answer, while the call may still wait.
 type messageWait struct {
 	posted  <-chan struct{}
-	visible time.Duration // until a message that somebody received comes back
+	visible time.Duration // until the next hidden message becomes visible
 	left    time.Duration
 }
 
-// forMessage waits until it is worth looking again, and says false when the waiting time is over.
+// forMessage waits until it is worth looking again. It returns false when the waiting time is over.
 func (w *messageWait) forMessage(ctx context.Context) bool {
 	pause := min(w.left, w.visible)
 	timer := time.NewTimer(pause)
@@ -198,7 +198,7 @@ func (s *sqs) receiveMessage(c *call) (any, error) {
 		MaxNumberOfMessages int
 		WaitTimeSeconds     int
 		VisibilityTimeout   *int
-		// The two names of the same list: the first is deprecated, and older clients know no other.
+		// Two names of the same list: the first is deprecated, but older clients know only that one.
 		AttributeNames, MessageSystemAttributeNames []string
 	}](c)
 	if err != nil {
@@ -246,8 +246,8 @@ func (s *sqs) receiveMessage(c *call) (any, error) {
 	return wait, nil
 }
 
-// attributes are those of a message that somebody asked for by name, or by All. The sender, a trace and what only FIFO queues
-// have are not among them.
+// attributes returns the requested attributes of a message, or all of them for All. The sender, a trace and the
+// attributes of FIFO queues are not supported.
 func (m *message) attributes(names []string) map[string]string {
 	all := map[string]string{
 		"SentTimestamp":                    strconv.FormatInt(m.SentAt.UnixMilli(), 10),
@@ -318,14 +318,14 @@ func (s *sqs) deleteMessageBatch(c *call) (any, error) {
 	return map[string]any{"Successful": done, "Failed": []any{}}, nil
 }
 
-// needs: a batch is authorised as what it is a batch of.
+// needs returns the permissions an SQS call needs. A batch action needs the permission of the single action.
 func (s *sqs) needs(c *call) []policy.Request {
 	in, err := peekJSON[struct {
 		QueueUrl  string // the wire's spelling
 		QueueName string
 	}](c)
 	if err != nil {
-		return nil // the handler says what is wrong with the request
+		return nil // the handler reports what is wrong with the request
 	}
 	name := in.QueueUrl[strings.LastIndexByte(in.QueueUrl, '/')+1:] + in.QueueName
 	return []policy.Request{{Action: "sqs:" + strings.TrimSuffix(c.action, "Batch"), Resource: s.account.arn("sqs", name)}}

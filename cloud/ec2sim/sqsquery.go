@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// SQS speaks two protocols, and answers in that of the request: AWS's JSON protocol, which SDKs use since November 2023, and
-// the Query protocol, which the API reference describes and older SDKs and the AWS CLI speak ("Making Query API requests" in
-// the SQS Developer Guide). The handlers know the JSON protocol's names alone. This file translates requests before the model
-// is asked, and answers after.
+// SQS has two protocols, and answers in that of the request: AWS's JSON protocol, which SDKs have used since November
+// 2023, and the Query protocol, which the API reference describes and which older SDKs and the AWS CLI use ("Making Query
+// API requests" in the SQS Developer Guide). The handlers use only the names of the JSON protocol. This file translates
+// requests before they are checked against the model, and answers afterwards.
 
 const sqsNamespace = "http://queue.amazonaws.com/doc/2012-11-05/"
 
-// sqsQueryLists are the lists and maps of requests: their names in the Query protocol, and those of JSON. A list is spelt
-// AttributeName.1, and a map Attribute.1.Name and Attribute.1.Value (API reference; botocore's model of before November 2023).
+// sqsQueryLists maps the names of lists and maps in Query requests to those in JSON. A list is spelt AttributeName.1, and
+// a map Attribute.1.Name and Attribute.1.Value (API reference; botocore's model of before November 2023).
 var sqsQueryLists = map[string]struct {
 	name       string
 	key, value string // of a map
@@ -34,17 +34,17 @@ var sqsQueryLists = map[string]struct {
 	"Tag":                            {"tags", "Key", "Value"},
 }
 
-// sqsNumbers are the numbers among the parameters; all others are texts.
+// sqsNumbers are the numeric parameters; all others are texts.
 var sqsNumbers = []string{"DelaySeconds", "MaxNumberOfMessages", "VisibilityTimeout", "WaitTimeSeconds"}
 
-// readSQSQuery puts the parameters of a Query request into a JSON body.
+// readSQSQuery translates the parameters of a Query request to a JSON body.
 func readSQSQuery(c *call, path string) error {
 	body := map[string]any{}
 	if path = strings.Trim(path, "/"); path != "" {
 		body["QueueUrl"] = path // "https://sqs.us-east-2.amazonaws.com/123456789012/MyQueue/?Action=..." names the queue too
 	}
 	if strings.HasSuffix(c.action, "Batch") {
-		body["Entries"] = []any{} // a batch of nothing has no parameter to say so, or botocore's "Entries="
+		body["Entries"] = []any{} // an empty batch has no parameter, or botocore's "Entries="
 	}
 	for _, key := range parameterNames(c.form) {
 		p := c.form.sub(key)
@@ -83,7 +83,7 @@ func readSQSQuery(c *call, path string) error {
 	return nil
 }
 
-// tree is the parameter as JSON has it: a text, or an object of what is below it.
+// tree returns the parameter as JSON: a text, or an object with its children.
 func (p *params) tree() any {
 	switch {
 	case p == nil:
@@ -98,13 +98,13 @@ func (p *params) tree() any {
 	return object
 }
 
-// sqsAnswerLists are the names that the items of lists and maps have in answers, each an element of its own right below the
-// result or the message.
+// sqsAnswerLists are the element names of the items of lists and maps in answers. Each item is an element directly below
+// the result or the message.
 var sqsAnswerLists = map[string]string{
 	"Messages": "Message", "Attributes": "Attribute", "Successful": "DeleteMessageBatchResultEntry", "Failed": "BatchResultErrorEntry",
 }
 
-// sqsQuerySuccess writes the answer that JSON would have as XML. An action without a result has no such element.
+// sqsQuerySuccess encodes the JSON answer as XML. An action without a result has no result element.
 func sqsQuerySuccess(c *call, value any) (reply, error) {
 	if value == (struct{}{}) {
 		return querySuccess(c, value)
@@ -149,16 +149,16 @@ func writeSQSElement(b *bytes.Buffer, name string, value any) {
 	fmt.Fprintf(b, "</%s>", name)
 }
 
-// sqsQueryFailure names errors as the Query protocol does.
+// sqsQueryFailure encodes an error with the Query protocol's error code.
 func sqsQueryFailure(c *call, e *apiError) reply {
 	code := sqsLegacyCode(e.code)
-	if code == "SerializationException" { // how the JSON protocol names what it cannot make sense of
+	if code == "SerializationException" { // the JSON protocol's code for a request that cannot be parsed
 		code = "InvalidQueryParameter"
 	}
 	return queryFailure(c, &apiError{e.status, code, e.message})
 }
 
-// sqsLegacyCode is the code that the Query protocol has for an error. The JSON protocol's answers have it too, in the header
+// sqsLegacyCode returns the Query protocol's code for an error. The JSON protocol's answers contain it too, in the header
 // x-amzn-query-error, and SDKs report it to their callers (the models' trait awsQueryError).
 func sqsLegacyCode(code string) string {
 	switch name := strings.TrimPrefix(code, sqsPrefix); name {

@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// queryAnswer is an answer of SQS's query protocol, as the API reference and the models of before November 2023 have it:
+// queryAnswer is an answer in SQS's Query protocol, as in the API reference and the models of before November 2023:
 // everything is in the namespace, and lists and maps are flattened.
 type queryAnswer struct {
 	XMLName xml.Name
@@ -42,7 +42,7 @@ type queryMessage struct {
 
 type queryAttribute struct{ Name, Value string }
 
-// query sends a request in SQS's query protocol to a path, and returns the status and what was answered.
+// query sends a request in SQS's Query protocol to a path, and returns the status and the answer.
 func (a *account) query(t *testing.T, path string, form url.Values) (int, queryAnswer) {
 	t.Helper()
 	form.Set("Version", "2012-11-05")
@@ -170,8 +170,8 @@ func TestQueuesRefuseInTheQueryProtocol(t *testing.T) {
 	}
 }
 
-// TestReceiveGivesTheAttributesAskedFor holds that a message has the attributes that the request names: "A list of attributes
-// that need to be returned along with each message" (SQS API reference, ReceiveMessage).
+// TestReceiveGivesTheAttributesAskedFor checks that a message has the attributes that the request names: "A list of
+// attributes that need to be returned along with each message" (SQS API reference, ReceiveMessage).
 func TestReceiveGivesTheAttributesAskedFor(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{Queues: []string{"tenon"}})
@@ -203,7 +203,7 @@ func TestReceiveGivesTheAttributesAskedFor(t *testing.T) {
 		}
 		got := out.Messages[0].Attributes
 		if _, ok := got["ApproximateReceiveCount"]; ok {
-			got["ApproximateReceiveCount"] = "" // the rows come in any order
+			got["ApproximateReceiveCount"] = "" // the cases run in any order
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", reason, diff)

@@ -20,11 +20,11 @@ type ssmParameter struct {
 // ssm is the account's Systems Manager, with its parameters.
 type ssm struct {
 	account *account
-	images  []*image // those that Amazon's parameters lead to
+	images  []*image // the images of Amazon's parameters
 	own     *table[ssmParameter]
 }
 
-// all are Amazon's public parameters, one per image line and release, holding the image id, and the account's own.
+// all returns Amazon's public parameters, whose values are image ids, and the account's own parameters.
 func (s *ssm) all() map[string]ssmParameter {
 	all := map[string]ssmParameter{}
 	for _, im := range s.images {
@@ -41,7 +41,7 @@ func (s *ssm) all() map[string]ssmParameter {
 	return all
 }
 
-// put writes a parameter of the account's own.
+// put writes one of the account's own parameters.
 func (s *ssm) put(name, value string, now time.Time) {
 	p := ssmParameter{
 		Name: name, Type: "String", Value: value, Version: 1, LastModifiedDate: float64(now.Unix()), DataType: "text",
@@ -53,7 +53,7 @@ func (s *ssm) put(name, value string, now time.Time) {
 	s.own.put(name, &p)
 }
 
-// find finds a parameter by its name or its ARN (API reference, GetParameter, Name).
+// find returns a parameter by its name or its ARN (API reference, GetParameter, Name).
 func (s *ssm) find(name string) (ssmParameter, bool) {
 	all := s.all()
 	if p, ok := all[name]; ok {
@@ -132,14 +132,14 @@ func (s *ssm) getParametersByPath(c *call) (any, error) {
 	return out, nil
 }
 
-// needs: parameters below /aws are Amazon's and belong to no account.
+// needs returns the permissions an SSM call needs. Parameters below /aws are Amazon's and belong to no account.
 func (s *ssm) needs(c *call) []policy.Request {
 	in, err := peekJSON[struct {
 		Name, Path string
 		Names      []string
 	}](c)
 	if err != nil {
-		return nil // the handler says what is wrong with the request
+		return nil // the handler reports what is wrong with the request
 	}
 	var needs []policy.Request
 	for _, name := range append(in.Names, in.Name+in.Path) {

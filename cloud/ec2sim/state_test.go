@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestStateSurvivesAKill opens the state file of a simulator that is still running, as after a SIGKILL: nothing is flushed
-// at the end that was not there before.
+// TestStateSurvivesAKill opens the state file of a simulator that is still running, as after a SIGKILL: the simulator
+// flushes nothing when it stops.
 func TestStateSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	path := stateFile(t)

@@ -4,7 +4,7 @@ type stopInstancesXML struct {
 	Changes []stateChangeXML `xml:"instancesSet>item"`
 }
 
-// stop stops instances, which keep their address and their disks and do not start again. Spot instances of one-time
+// stop stops instances, which keep their addresses and disks and cannot be started again. Spot instances of one-time
 // requests cannot be stopped (EC2 User Guide, "Stop a Spot Instance").
 func (api *instanceAPI) stop(c *call) (any, error) {
 	found, err := api.instances.visible(c.form.strings("InstanceId"), c.at)

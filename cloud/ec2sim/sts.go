@@ -1,6 +1,6 @@
 package ec2sim
 
-// sts is the account's STS, which tells callers who they are.
+// sts is the account's STS, which tells callers their identity.
 type sts struct{ account *account }
 
 type callerXML struct {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// subnetOptions are what ModifySubnetAttribute has made of a subnet.
+// subnetOptions are the attributes of a subnet set by ModifySubnetAttribute.
 type subnetOptions struct{ PublicIP bool }
 
-// subnets are those of the account, with what is changed of them.
+// subnets are the account's subnets, with their changed attributes.
 type subnets struct {
 	account   *account
 	options   *table[subnetOptions]
@@ -16,14 +16,14 @@ type subnets struct {
 	addresses *addresses
 }
 
-// publicByDefault says whether instances in the subnet get a public address unless their launch says otherwise.
+// publicByDefault reports whether instances in the subnet get a public address unless their launch says otherwise.
 func (s *subnets) publicByDefault(n *subnet) bool {
 	o := s.options.rows[n.ID]
 	return o != nil && o.PublicIP
 }
 
-// public says whether an instance of the order gets a public address: its primary interface says so, or its subnet where that
-// says nothing ("Amazon EC2 instance IP addressing", "Public IPv4 addresses").
+// public reports whether an instance of the order gets a public address. Its primary interface decides, or its subnet if
+// the interface does not specify it ("Amazon EC2 instance IP addressing", "Public IPv4 addresses").
 func (s *subnets) public(o *launchOrder) bool {
 	for _, n := range o.spec.Interfaces {
 		if n.DeviceIndex == 0 && n.CardIndex == 0 && n.PublicIP != nil {
@@ -33,7 +33,7 @@ func (s *subnets) public(o *launchOrder) bool {
 	return s.publicByDefault(o.subnet)
 }
 
-// forLaunch finds the subnet: named, or in the primary interface, or the one of the zone.
+// forLaunch returns the subnet of a launch: the named one, that of the primary interface, or the first one of the zone.
 func (s *subnets) forLaunch(spec *launchSpec) (*subnet, error) {
 	id := spec.SubnetID
 	for _, n := range spec.Interfaces {
@@ -62,7 +62,8 @@ func (s *subnets) forLaunch(spec *launchSpec) (*subnet, error) {
 	return n, nil
 }
 
-// modify changes one attribute at a time, as EC2 does; of them the simulator has one.
+// modify handles ModifySubnetAttribute. EC2 changes one attribute per call; the simulator supports only
+// MapPublicIpOnLaunch.
 func (s *subnets) modify(c *call) (any, error) {
 	id := c.form.str("SubnetId")
 	if s.account.subnet(id) == nil {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// taggable is a resource found by its id: its tags now, and how to store changed ones.
+// taggable is a resource with its current tags and a function that stores changed ones.
 type taggable struct {
 	kind string
 	tags map[string]string
 	set  func(tags map[string]string)
 }
 
-// tagAPI answers the actions of EC2 on tags. The tags of most resources are in the rows of the resources.
+// tagAPI handles the EC2 actions on tags. Most resources have their tags in their own rows.
 type tagAPI struct {
 	account   *account
 	faults    *injector
@@ -26,7 +26,7 @@ type tagAPI struct {
 	fleets    *table[fleet]
 }
 
-// find finds a resource that CreateTags may name.
+// find returns a resource that CreateTags may name.
 func (api *tagAPI) find(c *call, id string) (*taggable, error) {
 	kind, _, _ := strings.Cut(id, "-")
 	switch kind {
@@ -79,7 +79,7 @@ func (api *tagAPI) find(c *call, id string) (*taggable, error) {
 	return nil, refuse("InvalidID", "The ID '%s' is not valid", id)
 }
 
-// seeded are the tags of a subnet or security group: the seeded ones, or what CreateTags has made of them.
+// seeded returns the tags of a subnet or security group: its initial ones, or those set by CreateTags and DeleteTags.
 func (api *tagAPI) seeded(id string) map[string]string {
 	if changed := api.tags.rows[id]; changed != nil {
 		return changed.Tags
@@ -131,8 +131,8 @@ func (api *tagAPI) delete(c *call) (any, error) {
 	})
 }
 
-// deletesTag applies DeleteTags' rule: no tags named means all of them (but EC2's own), a key without a value means any
-// value.
+// deletesTag implements DeleteTags' rule: without named tags it deletes all except EC2's own; a key without a value
+// matches any value.
 func deletesTag(p *params, key, value string) bool {
 	if !p.has("Tag") {
 		return !strings.HasPrefix(key, "aws:")
@@ -142,7 +142,7 @@ func deletesTag(p *params, key, value string) bool {
 	})
 }
 
-// change changes all the resources or none.
+// change changes the tags of all the resources or of none.
 func (api *tagAPI) change(c *call, ids []string, to func(map[string]string) (map[string]string, error)) error {
 	var apply []func()
 	for _, id := range ids {

@@ -29,7 +29,7 @@ func tagsXML(tags map[string]string) []tagXML {
 	return out
 }
 
-// parseTags reads Tag.N with EC2's checks.
+// parseTags parses Tag.N with EC2's checks.
 func parseTags(p *params) (map[string]string, error) {
 	tags := map[string]string{}
 	for _, item := range p.items("Tag") {

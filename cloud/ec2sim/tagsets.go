@@ -2,14 +2,14 @@ package ec2sim
 
 import "time"
 
-// tagSet holds tags of resources that are not a row of their own table: the seeded subnets and security groups, and images.
+// tagSet holds the tags of a subnet, security group or image that was tagged after its creation.
 type tagSet struct {
 	Tags   map[string]string
 	Before map[string]string `json:",omitempty"` // what Describe calls show until SeenAt
 	SeenAt time.Time         `json:",omitzero"`
 }
 
-// shown are the tags that Describe calls show at an instant.
+// shown returns the tags that Describe calls show at an instant.
 func (t *tagSet) shown(now time.Time) map[string]string {
 	if now.Before(t.SeenAt) {
 		return t.Before
@@ -17,14 +17,14 @@ func (t *tagSet) shown(now time.Time) map[string]string {
 	return t.Tags
 }
 
-// tagSets are the tags of resources that were tagged after they were made and that have no table of their own.
+// tagSets are the tag sets of resources, by resource id.
 type tagSets struct {
 	*table[tagSet]
 	now    func() time.Time
 	faults *injector
 }
 
-// shownOf are what Describe calls show of a resource's tags, which had others at first.
+// shownOf returns the tags of a resource that Describe calls show. first are its initial tags.
 func (t *tagSets) shownOf(id string, first map[string]string) map[string]string {
 	if changed := t.rows[id]; changed != nil {
 		return changed.shown(t.now())
@@ -32,7 +32,7 @@ func (t *tagSets) shownOf(id string, first map[string]string) map[string]string 
 	return first
 }
 
-// set changes tags that Describe calls learn of with the lag of tags.
+// set changes the tags of a resource, which Describe calls see after TagLag. had are its tags so far.
 func (t *tagSets) set(id string, had, tags map[string]string) {
 	changed := &tagSet{Tags: tags}
 	if lag := time.Duration(t.faults.current().TagLag); lag > 0 {

@@ -14,8 +14,8 @@ type bucket struct {
 // bucketSize is a bucket's capacity and its refill per second.
 type bucketSize struct{ capacity, refill float64 }
 
-// EC2's published request buckets (EC2 developer guide, "Request throttling for the Amazon EC2 API"). Each action has a
-// bucket of its own, sized by its kind.
+// EC2's published request buckets (EC2 developer guide, "Request throttling for the Amazon EC2 API"). Each action has its
+// own bucket; the kind of action determines its size.
 var (
 	readBucket           = bucketSize{100, 20}
 	unfilteredReadBucket = bucketSize{50, 10}
@@ -27,7 +27,7 @@ var (
 		"CreateTags":         {100, 10},
 		"DeleteTags":         {100, 10},
 	}
-	// launchBucket is the resource bucket of instances launched, shared by the actions that launch.
+	// launchBucket is the resource bucket for launched instances, shared by the actions that launch.
 	launchBucket = bucketSize{1000, 2}
 )
 
@@ -48,14 +48,14 @@ func requestBucket(c *call) bucketSize {
 	return readBucket
 }
 
-// throttle has the token buckets of the account. A bucket is there once it was asked for tokens, and full at first.
+// throttle holds the account's token buckets. A bucket is created full when tokens are first requested from it.
 type throttle struct {
 	now     func() time.Time
 	buckets map[string]*bucket
 }
 
-// spend takes tokens out of a bucket, or says false and takes none. The factor scales the refill and, below 1, the
-// capacity: a throttled account has smaller buckets.
+// spend takes tokens from a bucket. If there are not enough, it takes none and returns false. The factor scales the
+// refill and, below 1, the capacity: a throttled account has smaller buckets.
 func (t *throttle) spend(name string, size bucketSize, factor, tokens float64) bool {
 	now := t.now()
 	capacity := max(1, size.capacity*min(1, factor))
@@ -73,7 +73,8 @@ func (t *throttle) spend(name string, size bucketSize, factor, tokens float64) b
 	return true
 }
 
-// request charges a request to EC2's buckets, if throttling is on. Other services are not throttled.
+// request takes a token for a request to EC2, if throttling is on, and returns false if there is none. Other services are
+// not throttled.
 func (t *throttle) request(c *call, factor float64) bool {
 	if factor <= 0 || c.service != "ec2" {
 		return true

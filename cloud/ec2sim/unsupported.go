@@ -10,18 +10,20 @@ import (
 	"strings"
 )
 
-// Parameters that AWS has and the simulator does not act on are refused, so that no test passes because of an effect that is
-// not there. It is found out after the handler has run, by what it has not looked at: what the handler did stays done.
+// Parameters that AWS has but the simulator ignores are refused, so that no test passes because of an effect that does
+// not exist. The check runs after the handler, on the parameters that the handler has not read. It does not undo what the
+// handler did.
 
-// unsupported names a parameter without an effect. No code of AWS's means that; 501 is a status that SDKs do not try again.
+// unsupported returns the error for a parameter without an effect. AWS has no code for that; SDKs do not retry status
+// 501.
 func unsupported(c *call, name string) *apiError {
 	return &apiError{http.StatusNotImplemented, "UnsupportedBySimulator", fmt.Sprintf(
 		"Unsupported by the simulator: the parameter %s of %s has no effect here. Give it one, or list it with the reason in ignoredParameters.",
 		name, c.action)}
 }
 
-// ignoredParameters are those without an effect that are taken all the same, by action and name without list indexes, each
-// with the reason. An action may be a pattern.
+// ignoredParameters are parameters that are accepted although they have no effect, by action and by name without list
+// indexes, each with the reason. An action may be a pattern.
 var ignoredParameters = map[string]map[string]string{
 	"*": {
 		"Action":  "it is the protocol's",
@@ -66,7 +68,7 @@ var ignoredParameters = map[string]map[string]string{
 	},
 }
 
-// ignored says whether a parameter may be without an effect.
+// ignored reports whether a parameter is accepted without an effect.
 func ignored(action, name string) bool {
 	for pattern, names := range ignoredParameters {
 		if _, ok := names[name]; ok && wildcard(pattern, action) {
@@ -78,8 +80,8 @@ func ignored(action, name string) bool {
 
 var listIndex = regexp.MustCompile(`\.(member\.)?[0-9]+\b`)
 
-// unread is the first parameter below a name that nobody has looked at, "" if there is none. A name that only holds others
-// has been looked at when they have.
+// unread returns the first parameter below a name that has not been read, or "". A name without a value of its own counts
+// as read if everything below it has been read.
 func (c *call) unread(path string, p *params) string {
 	if path != "" && !p.read && (len(p.children) == 0 || p.value != "") && !ignored(c.action, listIndex.ReplaceAllString(path, "")) {
 		return path
@@ -92,7 +94,7 @@ func (c *call) unread(path string, p *params) string {
 	return ""
 }
 
-// forget takes back that anybody has looked at a parameter or those below it.
+// forget marks a parameter and everything below it as unread.
 func (p *params) forget() {
 	p.read = false
 	for _, child := range p.children {
@@ -100,8 +102,8 @@ func (p *params) forget() {
 	}
 }
 
-// effective holds a call of a Query protocol to what its handler has looked at. Where the model has the service's requests as
-// JSON, decodeJSON does, whatever protocol the client speaks.
+// effective refuses a call of a Query protocol with parameters that its handler has not read. If the model describes the
+// service's requests as JSON, decodeJSON does this instead, whatever protocol the client uses.
 func (c *call) effective() error {
 	service := models()[c.service]
 	if c.form == nil || c.replayed || service == nil || service.Protocol != "ec2" && service.Protocol != "query" {
@@ -113,7 +115,7 @@ func (c *call) effective() error {
 	return nil
 }
 
-// decodeJSON reads the body of a JSON request, and refuses what the handler does not read of it.
+// decodeJSON decodes the body of a JSON request, and refuses fields that the handler does not read.
 func decodeJSON[T any](c *call) (T, error) {
 	in, err := peekJSON[T](c)
 	if err != nil {
@@ -140,7 +142,7 @@ func decodeJSON[T any](c *call) (T, error) {
 	return in, nil
 }
 
-// peekJSON reads some of the body of a JSON request.
+// peekJSON decodes part of the body of a JSON request.
 func peekJSON[T any](c *call) (T, error) {
 	var in T
 	if err := json.Unmarshal(c.body, &in); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// What the model has and no handler looks at is refused by its name: nothing would come of it.
+// A parameter that the model has and no handler reads is refused by its name, because it would have no effect.
 func TestParametersWithoutAnEffectAreRefused(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{Queues: []string{"q"}})
@@ -53,7 +53,7 @@ func TestParametersWithoutAnEffectAreRefused(t *testing.T) {
 	}
 }
 
-// A token does not keep the answer of a call that is refused: the same call is refused again.
+// The answer to a refused call is not saved under its token: the same call is refused again.
 func TestARefusedCallHasNoAnswerToRepeat(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -64,8 +64,8 @@ func TestARefusedCallHasNoAnswerToRepeat(t *testing.T) {
 	}
 }
 
-// The requests of Karpenter 1.14 with everything that an EC2NodeClass can ask for (its pkg/providers/launchtemplate/types.go,
-// pkg/providers/instance/types.go and the Describe calls of its providers).
+// The requests of Karpenter 1.14 with everything that an EC2NodeClass can specify (its
+// pkg/providers/launchtemplate/types.go, pkg/providers/instance/types.go and the Describe calls of its providers).
 func TestTheRequestsOfKarpenterHaveEffects(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{IPv6: true, Queues: []string{"q"}})
@@ -155,7 +155,7 @@ func TestTheRequestsOfKarpenterHaveEffects(t *testing.T) {
 	}
 }
 
-// wantDry fails the test unless a dry run says that it is one, and another call succeeds.
+// wantDry fails the test unless a dry run gets DryRunOperation and another call succeeds.
 func wantDry(t *testing.T, call string, dry bool, err error) {
 	t.Helper()
 	if dry {

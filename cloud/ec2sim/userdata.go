@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// userData is user data shared by many instances, kept once.
+// userData is user data, stored once for all instances that share it.
 type userData struct {
 	Text string // decoded
 }
 
-// kubeletSetup is what the user data of a machine tells its kubelet.
+// kubeletSetup is the kubelet's configuration from a machine's user data.
 type kubeletSetup struct {
 	byNodeadm      bool // there is a NodeConfig
 	clusterName    string
@@ -36,8 +36,8 @@ type kubeletSetup struct {
 	raid0          bool // instance store holds the pods' ephemeral storage
 }
 
-// parseUserData reads user data as an AL2023 machine does: MIME parts or a bare document; NodeConfigs are merged in order,
-// and a call of bootstrap.sh in a shell script is read for its kubelet arguments.
+// parseUserData parses user data as an AL2023 machine does: MIME parts or a bare document. It merges NodeConfigs in
+// order, and takes the kubelet arguments from a call of bootstrap.sh in a shell script.
 func parseUserData(text string) (*kubeletSetup, error) {
 	setup := &kubeletSetup{
 		labels: map[string]string{}, kubeReserved: map[string]string{}, systemReserved: map[string]string{}, evictionHard: map[string]string{},
@@ -100,7 +100,7 @@ func splitUserData(text string) ([]userDataPart, error) {
 	}
 }
 
-// bareKind guesses what a document without a content type is.
+// bareKind guesses the content type of a document that has none.
 func bareKind(text string) string {
 	switch {
 	case strings.Contains(text, "node.eks.aws/"):
@@ -111,7 +111,7 @@ func bareKind(text string) string {
 	return ""
 }
 
-// applyFlag reads one kubelet flag. Those that do not show on the Node are passed over.
+// applyFlag applies one kubelet flag. It ignores flags that do not affect the Node.
 func (k *kubeletSetup) applyFlag(flag string) error {
 	name, value, _ := strings.Cut(strings.TrimSpace(flag), "=")
 	value = strings.Trim(value, `"'`)
@@ -154,7 +154,7 @@ func copyPairs(to map[string]string, list, separator string) {
 	}
 }
 
-// parseTaint reads key=value:Effect or key:Effect.
+// parseTaint parses key=value:Effect or key:Effect.
 func parseTaint(text string) (corev1.Taint, error) {
 	pair, effect, ok := strings.Cut(text, ":")
 	key, value, _ := strings.Cut(pair, "=")
@@ -168,7 +168,7 @@ func parseTaint(text string) (corev1.Taint, error) {
 	return taint, fmt.Errorf("%q is not a taint", text)
 }
 
-// applyScript looks for a call of AL2's /etc/eks/bootstrap.sh.
+// applyScript applies a call of AL2's /etc/eks/bootstrap.sh, if the script has one.
 func (k *kubeletSetup) applyScript(body string) error {
 	lines := bufio.NewScanner(strings.NewReader(strings.ReplaceAll(body, "\\\n", " ")))
 	for lines.Scan() {
@@ -198,7 +198,7 @@ func (k *kubeletSetup) applyScript(body string) error {
 	return lines.Err()
 }
 
-// shellWords splits a line at blanks outside quotes and drops the quotes.
+// shellWords splits a line at blanks outside quotes and removes the quotes.
 func shellWords(line string) []string {
 	var words []string
 	var word strings.Builder

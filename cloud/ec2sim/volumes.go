@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// volumes are those of the instances, which have no rows of their own.
+// volumes handles the volumes of instances, which have no rows of their own.
 type volumes struct {
 	images    *images
 	instances *table[instance]
 }
 
-// check refuses volumes that EC2 refuses: smaller than their snapshot (EC2 reports "expect size>="; EBS User Guide,
-// "Create an Amazon EBS volume": the size has to be at least that of the snapshot), and of no size without one (API reference,
-// EbsBlockDevice: "You must specify either a snapshot ID or a volume size"). Of the snapshots of this and other accounts only
-// those of images exist; of others nothing is known, and they fit.
+// check refuses volumes that EC2 refuses: those smaller than their snapshot (EC2 reports "expect size>="; EBS User Guide,
+// "Create an Amazon EBS volume": the size has to be at least that of the snapshot), and those without size and snapshot
+// (API reference, EbsBlockDevice: "You must specify either a snapshot ID or a volume size"). The simulator knows only the
+// snapshots of images; it accepts any size for others.
 func (vs *volumes) check(spec *launchSpec, im *image) error {
 	names := map[string]bool{}
 	for _, d := range spec.Devices {
@@ -43,7 +43,7 @@ func (vs *volumes) check(spec *launchSpec, im *image) error {
 	return nil
 }
 
-// newVolumes makes the volumes of an instance: the root volume is the image's unless a device mapping replaces it.
+// newVolumes returns the volumes of an instance: the root volume is the image's unless a device mapping replaces it.
 func newVolumes(spec *launchSpec, im *image) []volume {
 	root := volume{ID: newID("vol"), Device: im.Root, SizeGiB: im.RootGiB, Type: "gp3"}
 	volumes := []volume{root}
@@ -94,7 +94,7 @@ type describeVolumesXML struct {
 	Next    string      `xml:"nextToken,omitempty"`
 }
 
-// describe lists the volumes of instances. There are no others: what outlives its instance is forgotten.
+// describe handles DescribeVolumes. It lists the volumes of instances; a volume that outlives its instance is forgotten.
 func (vs *volumes) describe(c *call) (any, error) {
 	var all []volumeXML
 	for _, i := range vs.instances.rows {

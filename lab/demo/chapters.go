@@ -21,10 +21,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// namespace is where the story's pods live.
+// namespace holds the demo's pods.
 const namespace = "demo"
 
-// The two deployments: many small pods, and fewer larger ones that a budget guards.
+// The two Deployments: web has many small pods, shop has fewer, larger ones that a PodDisruptionBudget guards.
 const web, shop = "web", "shop"
 
 // scaleOut creates the pods and waits until all of them run on nodes that were made for them.
@@ -78,7 +78,8 @@ func (s *story) scaleOut(ctx context.Context) error {
 	return nil
 }
 
-// drainByHand drains a node while a budget forbids it, then allows it, and sees the node go and its pods run elsewhere.
+// drainByHand drains a node while a PodDisruptionBudget forbids it, then relaxes the budget and waits until the node is
+// gone and its pods run elsewhere.
 func (s *story) drainByHand(ctx context.Context) error {
 	if err := s.apply(ctx, budget(0)); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (s *story) drainByHand(ctx context.Context) error {
 	return nil
 }
 
-// scaleToZero takes all pods away and waits until nothing is left that costs anything.
+// scaleToZero scales both Deployments to zero and waits until no NodeClaim, Node or instance is left.
 func (s *story) scaleToZero(ctx context.Context) error {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	patch := `{"spec":{"disruption":{"consolidateAfter":"5s","budgets":[{"nodes":"100%"}]}}}`
@@ -167,7 +168,7 @@ func (s *story) scaleToZero(ctx context.Context) error {
 	return nil
 }
 
-// awaitRunning waits until exactly so many pods of the story run and none is in between.
+// awaitRunning waits until exactly want pods of the demo run.
 func (s *story) awaitRunning(ctx context.Context, want int) error {
 	return s.await(ctx, "all pods to run", 5*time.Minute, func(ctx context.Context) (bool, string, error) {
 		running, err := s.running(ctx, nil)
@@ -175,7 +176,7 @@ func (s *story) awaitRunning(ctx context.Context, want int) error {
 	})
 }
 
-// running counts the story's pods that run and are not on their way out.
+// running counts the demo's pods that run and are not terminating.
 func (s *story) running(ctx context.Context, labels map[string]string) (int, error) {
 	var pods corev1.PodList
 	if err := s.kube.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
@@ -190,7 +191,7 @@ func (s *story) running(ctx context.Context, labels map[string]string) (int, err
 	return running, nil
 }
 
-// guardedNode returns a node that runs a guarded pod, and its claim.
+// guardedNode returns a node that runs a shop pod, and its NodeClaim.
 func (s *story) guardedNode(ctx context.Context) (node, claim string, err error) {
 	var pods corev1.PodList
 	if err := s.kube.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": shop}); err != nil {
@@ -222,7 +223,7 @@ func (s *story) drainStatus(ctx context.Context, node string) (workflows.DrainSt
 	return status, nil
 }
 
-// kinds says which instance types claims have got, and how many of each.
+// kinds returns the instance types of the claims, with the number of each.
 func kinds(claims []karpv1.NodeClaim) string {
 	count := map[string]int{}
 	var order []string
@@ -257,7 +258,7 @@ func deployment(name string, replicas int, cpu, memory string) *appsv1.Deploymen
 	}
 }
 
-// budget guards the shop's pods: so many of them may be away at once.
+// budget returns a PodDisruptionBudget that allows away shop pods to be unavailable at once.
 func budget(away int) *policyv1.PodDisruptionBudget {
 	most := intstr.FromInt(away)
 	return &policyv1.PodDisruptionBudget{
@@ -267,7 +268,7 @@ func budget(away int) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// unstructuredApply is what server-side apply takes.
+// unstructuredApply converts content to an argument of server-side apply.
 func unstructuredApply(content map[string]any) runtime.ApplyConfiguration {
 	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
 }

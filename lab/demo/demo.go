@@ -1,7 +1,7 @@
-// Package demo tells Tenon's story on a laboratory of its own and checks every sentence of it: pods become pending and
-// get nodes; a node is drained by hand while a PodDisruptionBudget stands in the way; everything is scaled away, and with
-// it every node and every instance. It does what a person would do, with the tenon command, and believes nothing but
-// the API server and the simulated cloud.
+// Package demo runs Tenon's story on a lab of its own and checks each step: pending pods get nodes; a node is drained by
+// hand while a PodDisruptionBudget blocks the drain; everything is scaled to zero, and every node and instance
+// disappears. It uses the tenon command as a person would, and checks the results against the API server and the
+// simulated cloud only.
 package demo
 
 import (
@@ -24,19 +24,19 @@ import (
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// Options say how the story is told.
+// Options configure the demo.
 type Options struct {
-	// Dir is where the laboratory lives; empty means a temporary directory that is removed afterwards.
+	// Dir is the lab's directory; empty means a temporary directory that is removed afterwards.
 	Dir string
-	// Bin holds kubelab and temporal; Tenon is the tenon program itself.
+	// Bin is the directory that holds kubelab and temporal; Tenon is the path of the tenon program.
 	Bin, Tenon string
-	// Pods is how many pods become pending; at least 20.
+	// Pods is the number of pods to create; at least 20.
 	Pods int
-	// Out is where the story goes.
+	// Out receives the output.
 	Out io.Writer
 }
 
-// Run tells the story. Its error says which sentence was not true.
+// Run runs the demo. The error names the step that failed.
 func Run(ctx context.Context, o Options) error {
 	if o.Pods < 20 {
 		return fmt.Errorf("--pods %d: must be at least 20", o.Pods)
@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, l.Stop())
 }
 
-// tell tells the story on a running laboratory.
+// tell runs the chapters on a running lab.
 func (s *story) tell(ctx context.Context, l *lab.Lab) error {
 	config, err := l.RESTConfig()
 	if err != nil {
@@ -84,14 +84,14 @@ func (s *story) tell(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// story is a demo while it is told.
+// story is a running demo.
 type story struct {
 	Options
 	lab   *lab.Lab
 	kube  client.Client
 	began time.Time
 	steps []step
-	// peak is what the fullest cluster cost, in US dollars per hour.
+	// peak is the bill at the moment when all pods run.
 	peak bill
 }
 
@@ -107,7 +107,7 @@ type bill struct {
 	PricePerHour float64 `json:"usdPerHour"`
 }
 
-// say prints a line of the story.
+// say prints a line with the time since the start.
 func (s *story) say(format string, args ...any) {
 	fmt.Fprintf(s.Out, "%6.1fs  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -129,8 +129,8 @@ func (s *story) summary() {
 	fmt.Fprintf(s.Out, "\nat its fullest: %d instances, %.3f $/hour; now: none\n", s.peak.Instances, s.peak.PricePerHour)
 }
 
-// await asks until the answer is yes, telling now and then what it is waiting for. What is waited for must come within
-// the limit; the error says how far it got.
+// await polls done until it reports true, and prints the state about every 3 seconds. It fails after limit; the error
+// contains the last state.
 func (s *story) await(ctx context.Context, what string, limit time.Duration, done func(context.Context) (ok bool, state string, err error)) error {
 	story := ctx
 	ctx, stop := context.WithTimeout(ctx, limit)
@@ -176,7 +176,7 @@ func (s *story) tenon(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// cloud asks the simulated cloud something that EC2 itself would not tell.
+// cloud reads from the simulator's own endpoints, which EC2 does not have, into answer.
 func (s *story) cloud(ctx context.Context, path string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.lab.EC2SimURL()+path, nil)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *story) cloud(ctx context.Context, path string, answer any) error {
 	return nil
 }
 
-// claimsAndNodes counts what there is.
+// claimsAndNodes returns all NodeClaims and Nodes of the cluster.
 func (s *story) claimsAndNodes(ctx context.Context) (claims []karpv1.NodeClaim, nodes []corev1.Node, err error) {
 	var claimList karpv1.NodeClaimList
 	var nodeList corev1.NodeList
@@ -209,7 +209,7 @@ func (s *story) claimsAndNodes(ctx context.Context) (claims []karpv1.NodeClaim, 
 	return claimList.Items, nodeList.Items, nil
 }
 
-// apply creates an object, or replaces the one that is left from an earlier telling.
+// apply creates an object, or updates the one left from an earlier run.
 func (s *story) apply(ctx context.Context, object client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

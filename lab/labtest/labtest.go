@@ -1,4 +1,4 @@
-// Package labtest starts parts of the laboratory for the length of a test.
+// Package labtest starts a lab, or parts of one, for the duration of a test.
 package labtest
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// startWithin bounds how long a laboratory may take to start on a busy machine.
+// startWithin limits how long a lab may take to start on a busy machine.
 const startWithin = 3 * time.Minute
 
-// Start starts a laboratory in a directory of the test's own and stops it when the test ends. The options' Dir and Bin
-// are filled in. A laboratory that is not built fails the test with the command that builds it.
+// Start starts a lab in the test's temporary directory and stops it when the test ends. It fills in the options' Dir and
+// Bin. If the lab's programs are not built, it fails the test with the command that builds them.
 func Start(t testing.TB, options lab.Options) *lab.Lab {
 	t.Helper()
 	options.Dir, options.Bin = t.TempDir(), filepath.Join(root(t), "bin")
@@ -38,7 +38,8 @@ func Start(t testing.TB, options lab.Options) *lab.Lab {
 	return l
 }
 
-// APIServer is Start for a kube-apiserver alone, in which nobody makes service accounts.
+// APIServer starts etcd and a kube-apiserver only. The ServiceAccount admission plugin is off, since no controller
+// creates service accounts.
 func APIServer(t testing.TB) (*lab.Lab, *rest.Config) {
 	t.Helper()
 	l := Start(t, lab.Options{
@@ -48,7 +49,7 @@ func APIServer(t testing.TB) (*lab.Lab, *rest.Config) {
 	return l, Config(t, l)
 }
 
-// Config returns how to reach a laboratory's API server.
+// Config returns a client configuration for the lab's API server.
 func Config(t testing.TB, l *lab.Lab) *rest.Config {
 	t.Helper()
 	config, err := l.RESTConfig()
@@ -58,7 +59,7 @@ func Config(t testing.TB, l *lab.Lab) *rest.Config {
 	return config
 }
 
-// root is the directory of the module the test is in.
+// root returns the root directory of the module that contains the test.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

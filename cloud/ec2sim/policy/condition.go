@@ -10,24 +10,26 @@ import (
 type condition struct {
 	key    string // in lower case
 	values []string
-	// matches compares one value of the request with one of the policy; nil for Null, which asks for presence only.
+	// matches compares one value of the request with one of the policy; nil for Null, which only checks whether the key
+	// is present.
 	matches func(want, have string) bool
-	// negated operators hold if no value of the policy matches, and if the request does not have the key.
+	// negated operators hold if no value of the policy matches or, except with ForAnyValue, if the request does not have
+	// the key.
 	negated  bool
 	ifExists bool
 	each     quantifier
 }
 
-// quantifier says which of several values of the request have to match.
+// quantifier says how many of the request's values have to match.
 type quantifier int
 
 const (
 	single    quantifier = iota // keys with one value
-	allValues                   // ForAllValues: every one, and it holds when there are none
+	allValues                   // ForAllValues: all of them; holds if there are none
 	anyValue                    // ForAnyValue: at least one
 )
 
-// operators are those that are known, without the negated ones.
+// operators are the supported condition operators, without the negated ones.
 var operators = map[string]func(want, have string) bool{
 	"StringEquals":             func(want, have string) bool { return want == have },
 	"StringEqualsIgnoreCase":   strings.EqualFold,
@@ -42,14 +44,14 @@ var operators = map[string]func(want, have string) bool{
 	"NumericGreaterThanEquals": numeric(func(want, have float64) bool { return have >= want }),
 }
 
-// negations are the operators that say the opposite of another.
+// negations maps each negated operator to its opposite.
 var negations = map[string]string{
 	"StringNotEquals": "StringEquals", "StringNotEqualsIgnoreCase": "StringEqualsIgnoreCase", "StringNotLike": "StringLike",
 	"ArnNotEquals": "ArnEquals", "ArnNotLike": "ArnLike", "NumericNotEquals": "NumericEquals",
 }
 
-// knownKeys are the condition keys that the simulator puts into its requests, in lower case. Those that end with / are
-// followed by the key of a tag.
+// knownKeys are the condition keys that the simulator sets in its requests, in lower case. A key that ends with / is a
+// prefix, followed by the key of a tag.
 var knownKeys = []string{
 	"aws:requestedregion", "aws:requesttag/", "aws:resourcetag/", "aws:tagkeys",
 	"ec2:createaction", "ec2:region", "ec2:resourcetag/", "iam:passedtoservice", "iam:resourcetag/",
@@ -113,11 +115,11 @@ func (c *condition) checkValue(operator, value string) error {
 	return noVariable(value)
 }
 
-// holds evaluates the condition. The keys are in lower case.
+// holds evaluates the condition. keys are in lower case.
 func (c *condition) holds(keys map[string][]string) bool {
 	have, exists := keys[c.key]
 	exists = exists && len(have) > 0
-	if c.matches == nil { // Null: "true" asks for a key that is absent
+	if c.matches == nil { // Null: "true" requires that the key is absent
 		return anyOf(c.values, func(want string) bool { return (want == "true") == !exists })
 	}
 	if !exists {

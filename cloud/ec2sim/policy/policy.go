@@ -1,6 +1,6 @@
-// Package policy evaluates IAM identity policies: whether a principal with some documents may do an action on a resource.
-// It is pure, and it is strict: what it does not know (an element of a statement, a condition operator, a condition key, a
-// policy variable) is an error when the document is parsed, so that nothing is allowed because it was not understood.
+// Package policy evaluates IAM identity policies: whether a principal with given documents may perform an action on a
+// resource. It is pure and strict: parsing fails on everything the package does not know (an element of a statement, a
+// condition operator, a condition key, a policy variable), so that nothing is allowed because it was not understood.
 //
 // The rules are those of the IAM User Guide: "Policy evaluation logic", "IAM JSON policy elements: Condition operators",
 // "Multivalued context keys" and "Amazon Resource Names (ARNs) and wildcards".
@@ -24,21 +24,21 @@ type statement struct {
 	conditions []condition
 }
 
-// Request is one thing to be authorised.
+// Request asks for permission to perform one action on one resource.
 type Request struct {
-	// Action is the service's prefix and the operation, such as ec2:CreateFleet.
+	// Action is the service prefix and the operation, such as ec2:CreateFleet.
 	Action string
 	// Resource is an ARN, or * for actions that have no resource types.
 	Resource string
-	// Keys are the condition keys of the request with their values, such as aws:RequestTag/team. Their names are compared
-	// without case, as IAM does.
+	// Keys are the condition keys of the request with their values, such as aws:RequestTag/team. The case of their names
+	// does not matter, as in IAM.
 	Keys map[string][]string
 }
 
-// Decision is what documents say of a request.
+// Decision is the result of evaluating a request.
 type Decision int
 
-// The decisions. A request that no statement is about is denied implicitly.
+// The decisions. A request that no statement matches is denied implicitly.
 const (
 	ImplicitDeny Decision = iota
 	ExplicitDeny
@@ -66,7 +66,7 @@ type statementJSON struct {
 	Condition map[string]map[string]words
 }
 
-// Parse reads an identity policy. It refuses whatever it could not evaluate.
+// Parse parses an identity policy. It fails on everything it could not evaluate.
 func Parse(data []byte) (*Document, error) {
 	var in struct {
 		Version   string
@@ -91,7 +91,7 @@ func Parse(data []byte) (*Document, error) {
 	return out, nil
 }
 
-// ParseAll reads the policies of one principal, which are given by name.
+// ParseAll parses the policies of one principal, given by name.
 func ParseAll(policies map[string][]byte) ([]*Document, error) {
 	all := make([]*Document, 0, len(policies))
 	for name, data := range policies {
@@ -137,7 +137,7 @@ func parseStatement(in *statementJSON) (statement, error) {
 	return s, nil
 }
 
-// noVariable refuses policy variables, and with them placeholders that nobody has filled in.
+// noVariable refuses policy variables, which includes placeholders that have not been filled in.
 func noVariable(text string) error {
 	if strings.Contains(text, "${") {
 		return fmt.Errorf("%q has a policy variable, which is not supported", text)
@@ -182,10 +182,10 @@ func anyOf[T any](list []T, f func(T) bool) bool {
 	return false
 }
 
-// arnParts are the parts of an ARN, which colons separate; the last may have colons of its own.
+// arnParts is the number of colon-separated parts of an ARN; the last part may contain colons.
 const arnParts = 6
 
-// matchARN compares part by part, because a wildcard does not reach over a colon.
+// matchARN compares part by part, because a wildcard does not match across the colons that separate the parts.
 func matchARN(pattern, arn string) bool {
 	if pattern == "*" {
 		return true
@@ -202,7 +202,8 @@ func matchARN(pattern, arn string) bool {
 	return true
 }
 
-// matchWildcard compares text with a pattern in which * is any text, also none, and ? is any one character.
+// matchWildcard matches text against a pattern in which * stands for any text, including none, and ? for any one
+// character.
 func matchWildcard(pattern, text string) bool {
 	p, t, star, mark := 0, 0, -1, 0
 	for t < len(text) {

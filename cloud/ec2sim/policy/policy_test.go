@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
-// document wraps statements.
+// document parses a policy with the statements.
 func document(t *testing.T, statements string) []*policy.Document {
 	t.Helper()
 	d, err := policy.Parse([]byte(`{"Version": "2012-10-17", "Statement": [` + statements + `]}`))
@@ -109,7 +109,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestUnknownIsRefused: what is not understood must not become an Allow.
+// TestUnknownIsRefused checks that a policy with unknown elements is refused, so that they cannot become an Allow.
 func TestUnknownIsRefused(t *testing.T) {
 	t.Parallel()
 	for why, statement := range map[string]string{
@@ -135,7 +135,7 @@ func TestUnknownIsRefused(t *testing.T) {
 	}
 }
 
-// TestADenyCannotBeOutvoted: whatever else there is, a statement that denies everything leaves nothing.
+// TestADenyCannotBeOutvoted checks that a statement that denies everything wins over all other statements.
 func TestADenyCannotBeOutvoted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
