@@ -16,17 +16,17 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// maxAblated is how many pods a question has at most that is asked without each strategy: larger ones take minutes.
+// maxAblated limits the pods of the questions that ablate asks: larger ones take minutes.
 const maxAblated = 10_000
 
-// effect is what a strategy does for the questions.
+// effect is what a strategy contributes over all questions.
 type effect struct {
-	// gain is the sum of what is saved, as parts of the price, over so many questions.
+	// gain is the sum of the savings, as parts of the price, and the number of questions.
 	gain mean
-	// most is the largest of them, and least the smallest: below zero, the plan is cheaper without the strategy.
+	// most is the largest saving, and least the smallest: below zero, the plan is cheaper without the strategy.
 	most, least     float64
 	mostOf, leastOf string
-	// with and without are the processor time of all plans.
+	// with and without are the processor time of all plans with and without the strategy.
 	with, without time.Duration
 }
 
@@ -50,16 +50,16 @@ func (e *effect) add(question string, with, without spent) {
 	e.without += without.took
 }
 
-// spent is what comes of a question: the price in US dollars per hour and the processor time.
+// spent is the cost of answering a question: the price in US dollars per hour and the processor time.
 type spent struct {
 	cost     float64
 	unplaced int
 	took     time.Duration
 }
 
-// ablate asks questions with all strategies of the planner and with all but one, and prints what each of them buys in price
-// and costs in time: once as for pods that are nominated to their nodes, and once where the kube-scheduler places them as it
-// likes, with the price in the end (settle.go).
+// ablate asks each question with all strategies of the planner and with all but one, and prints what each strategy saves in
+// price and costs in time. It does so once for pods that are nominated to their nodes, and once for pods that the
+// kube-scheduler places freely, with the price that results in the end (settle.go).
 func ablate(ctx context.Context, only string) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
@@ -81,7 +81,7 @@ func ablate(ctx context.Context, only string) error {
 			large++
 			continue
 		}
-		nominatedPrice(asked, "") // the first time takes longer
+		nominatedPrice(asked, "") // the first run takes longer
 		all := nominatedPrice(asked, "")
 		for i, s := range strategies {
 			nominated[i].add(q.name, all, nominatedPrice(asked, s))
@@ -104,7 +104,7 @@ func ablate(ctx context.Context, only string) error {
 	return ctx.Err()
 }
 
-// printEffects prints a line for each strategy, what saves the most first.
+// printEffects prints a line for each strategy, the one that saves the most first.
 func printEffects(title string, strategies []string, effects []effect) error {
 	if len(effects) == 0 || effects[0].gain.of == 0 {
 		return nil
@@ -125,7 +125,7 @@ func printEffects(title string, strategies []string, effects []effect) error {
 	return w.Flush()
 }
 
-// nominatedPrice is that of the plan without a strategy, where the plan is followed.
+// nominatedPrice returns the price of the plan without a strategy if every pod goes to the node that the plan has for it.
 func nominatedPrice(q *duel.Question, without string) spent {
 	a, took := tenon.PlanWithout(q, without)
 	return spent{a.Cost(), len(a.Unplaced), took}

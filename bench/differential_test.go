@@ -17,8 +17,8 @@ import (
 // rounds is how many random questions are asked.
 const rounds = 300
 
-// Both planners place the same pods, and Tenon's plan is not dearer. Pods of one Deployment are alike, so what is
-// compared is how many of each get a node. What may differ, and why, is in DIFFERENCES.md and in exceptions.
+// Both planners place the same pods, and Tenon's plan is not dearer. Pods of one Deployment are alike, so the test compares
+// how many of each get a node. What may differ, and why, is in DIFFERENCES.md and exceptions_test.go.
 func TestSamePodsAreSchedulable(t *testing.T) {
 	t.Parallel()
 	catalogue, err := market.EC2(t.Context())
@@ -64,7 +64,7 @@ func TestSamePodsAreSchedulable(t *testing.T) {
 	}
 }
 
-// someFeatures are one to four of the features.
+// someFeatures returns one to four of the features.
 func someFeatures(seed uint64) []workload.Feature {
 	r := rand.New(rand.NewPCG(seed, 3))
 	features := slices.Clone(workload.Features)
@@ -77,7 +77,7 @@ type difference struct {
 	question     *duel.Question
 	app          string
 	ours, theirs int
-	// ourReason and theirReason say why a pod of it was left.
+	// ourReason and theirReason say why a pod of it was left unplaced.
 	ourReason, theirReason string
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/bench/workload"
 )
 
-// comparison is what both planners make of one question.
+// comparison holds both planners' answers to one question.
 type comparison struct {
 	question     *duel.Question
 	ours, theirs duel.Answer
@@ -41,14 +41,14 @@ const (
 	unexplained             = "unexplained"
 )
 
-// excuse names the known reason for a difference, or is empty.
+// excuse returns the name of the known reason for a difference, or an empty string.
 func (c *comparison) excuse(d difference) string {
 	switch {
 	case c.limited() && c.ours.Placed() >= c.theirs.Placed():
-		// Limits let some pods in and keep others out. They are not worse used than by the peer.
+		// A limit admits some pods and not others; which ones may differ as long as Tenon places at least as many.
 		return sharedLimit
 	case d.ours > d.theirs && (strings.Contains(d.theirReason, "pod anti-affinity") || c.choosesApart(d.app)):
-		// Of several alternatives of node affinity, the peer names only what keeps the pod from the last.
+		// If node affinity has several alternatives, the peer names only what keeps the pod from the last one.
 		return pessimisticAntiAffinity
 	case d.ours > d.theirs && (strings.Contains(d.theirReason, "pod affinity") || c.gathers(d.app) && strings.Contains(d.theirReason, "enough resources")):
 		return brokenAffinity
@@ -66,7 +66,7 @@ func (c *comparison) excuse(d difference) string {
 	return ""
 }
 
-// gathers says that the pods of an application have to be near others.
+// gathers reports whether the pods of an application have to be near others.
 func (c *comparison) gathers(app string) bool {
 	return slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool {
 		a := p.Spec.Affinity
@@ -75,7 +75,7 @@ func (c *comparison) gathers(app string) bool {
 	})
 }
 
-// choosesApart says that the pods of an application keep apart from others, and have alternatives for their nodes.
+// choosesApart reports whether the pods of an application keep apart from others, and have alternatives for their nodes.
 func (c *comparison) choosesApart(app string) bool {
 	return slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool {
 		a := p.Spec.Affinity
@@ -86,7 +86,7 @@ func (c *comparison) choosesApart(app string) bool {
 	})
 }
 
-// excludesUndefined says that a pod excludes values of a label that some NodePool does not define.
+// excludesUndefined reports whether a pod excludes values of a label that some NodePool does not define.
 func (c *comparison) excludesUndefined() bool {
 	excluded := func(p *corev1.Pod, pool *karpv1.NodePool) bool {
 		a := p.Spec.Affinity
@@ -106,7 +106,7 @@ func (c *comparison) excludesUndefined() bool {
 	})
 }
 
-// limited says that limits kept pods from both planners.
+// limited reports whether limits left pods unplaced by either planner.
 func (c *comparison) limited() bool {
 	limit := func(a duel.Answer) bool {
 		for _, reason := range a.Unplaced {
@@ -119,8 +119,8 @@ func (c *comparison) limited() bool {
 	return limit(c.ours) || limit(c.theirs)
 }
 
-// dearer names the documented reason for a plan that costs more than the peer's, is unexplained where there is none, and
-// empty where the plan does not cost more. A reason counts only where the two answers show it.
+// dearer returns the documented reason for a plan that costs more than the peer's, unexplained if there is none, or an empty
+// string if the plan does not cost more. A reason counts only if the two answers show it.
 func (c *comparison) dearer() string {
 	excess := c.ours.Cost() - c.theirs.Cost()
 	if excess <= c.theirs.Cost()*1e-9 {
@@ -139,7 +139,7 @@ func (c *comparison) dearer() string {
 	return unexplained
 }
 
-// leastMachine is the price of the cheapest machine that Tenon buys.
+// leastMachine returns the price of the cheapest machine that Tenon buys.
 func (c *comparison) leastMachine() float64 {
 	least := math.Inf(1)
 	for _, m := range c.ours.Machines {
@@ -148,8 +148,8 @@ func (c *comparison) leastMachine() float64 {
 	return least
 }
 
-// pricedApart is what Tenon pays for the machines of the pods that ask for no device and that the peer puts on machines
-// with devices.
+// pricedApart returns what Tenon pays for the machines of those pods that ask for no device and that the peer puts on
+// machines with devices.
 func (c *comparison) pricedApart() float64 {
 	pods, beside := c.byKey(), map[string]bool{}
 	for _, m := range c.theirs.Machines {
@@ -177,8 +177,8 @@ func (c *comparison) byKey() map[string]*corev1.Pod {
 	return pods
 }
 
-// moreEven says that the skew of a constraint which allows two or more, or which is only a wish, is greater in the peer's
-// answer than in Tenon's.
+// moreEven reports whether some constraint that allows a skew of two or more, or is only a preference, has a greater skew in
+// the peer's answer than in Tenon's.
 func (c *comparison) moreEven() bool {
 	for _, p := range c.question.Pods {
 		for _, spread := range p.Spec.TopologySpreadConstraints {
@@ -191,7 +191,7 @@ func (c *comparison) moreEven() bool {
 	return false
 }
 
-// skew is by how many pods the fullest and the emptiest domain differ, of those that either answer uses.
+// skew returns the difference in pods between the fullest and the emptiest of the domains that either answer uses.
 func (c *comparison) skew(a duel.Answer, p *corev1.Pod, spread corev1.TopologySpreadConstraint) int {
 	count := map[string]int{}
 	for _, answer := range []duel.Answer{c.ours, c.theirs} {
@@ -215,13 +215,13 @@ func (c *comparison) skew(a duel.Answer, p *corev1.Pod, spread corev1.TopologySp
 	return slices.Max(counts) - slices.Min(counts)
 }
 
-// site is a node, or one that would be created, with what is known of its labels and all its pods.
+// site is a node, existing or to be created, with its known labels and all its pods.
 type site struct {
 	labels map[string]string
 	pods   []*corev1.Pod
 }
 
-// sites are those of an answer.
+// sites returns the sites of an answer.
 func (c *comparison) sites(a duel.Answer) []site {
 	pods := c.byKey()
 	var all []site
@@ -262,7 +262,7 @@ func (c *comparison) sites(a duel.Answer) []site {
 	return all
 }
 
-// keptWishes is how many preferences of pods about nodes and other pods an answer meets.
+// keptWishes returns how many preferences of pods about nodes and other pods an answer meets.
 func (c *comparison) keptWishes(a duel.Answer) int {
 	sites, kept := c.sites(a), 0
 	for _, s := range sites {
@@ -297,7 +297,7 @@ func (c *comparison) keptWishes(a duel.Answer) int {
 	return kept
 }
 
-// company says that another pod which a term means is in the pod's domain.
+// company reports whether another pod that the term selects is in the pod's domain.
 func company(sites []site, at site, p *corev1.Pod, term corev1.PodAffinityTerm) bool {
 	domain := at.labels[term.TopologyKey]
 	return domain != "" && slices.ContainsFunc(sites, func(s site) bool {

@@ -16,34 +16,36 @@ import (
 	"github.com/tenon-sh/tenon/bench/tenon"
 )
 
-// figure is what is known about one question. Prices are in US dollars per hour; what was not asked or does not apply is
+// figure holds the results for one question. Prices are in US dollars per hour; what was not asked or does not apply is
 // zero.
 type figure struct {
 	Name string `json:"name"`
-	// Capacity says what the pools may buy: on-demand, or spot (and on-demand where they like).
+	// Capacity says what the pools may buy: on-demand only, or spot as well.
 	Capacity string `json:"capacity"`
 	Pods     int    `json:"pods"`
-	// Nodes are those that are there before.
+	// Nodes is the number of existing nodes.
 	Nodes int `json:"nodes,omitempty"`
-	// Impossible says that some pods fit nowhere by intent.
+	// Impossible says that some pods fit nowhere by design.
 	Impossible bool `json:"impossible,omitempty"`
 
-	// Bound is what no plan can undercut. It is zero where nodes that exist take pods: bounds are about machines alone.
+	// Bound is a price that no plan can undercut. It is zero if there are existing nodes: bounds are about new machines
+	// alone.
 	Bound        float64 `json:"bound,omitempty"`
 	BoundSeconds float64 `json:"boundSeconds,omitempty"`
 
 	Tenon made `json:"tenon"`
-	// NotNominated is Tenon's plan where the kube-scheduler is not told which node a pod was planned for.
+	// NotNominated is Tenon's plan when the kube-scheduler is not told which node a pod was planned for.
 	NotNominated made `json:"tenonNotNominated"`
-	// Unlimited is what Tenon's plan costs without the pools' limits, where they have any that matter.
+	// Unlimited is what Tenon's plan costs without the pools' limits, if they have any that matter.
 	Unlimited float64 `json:"tenonUnlimited,omitempty"`
-	// PeakMiB is what the process gains while Tenon plans.
+	// PeakMiB is how much the process grows while Tenon plans.
 	PeakMiB float64 `json:"tenonPeakMiB"`
-	// Slowdown is by which part the pods that fit nowhere slow the others down, in processor time, where some do.
+	// Slowdown is the fraction by which the pods that fit nowhere slow down the planning of the others, in processor time,
+	// if there are any.
 	Slowdown *float64 `json:"tenonSlowdown,omitempty"`
 
 	Peer *made `json:"peer,omitempty"`
-	// PeerNotAsked says why there is no answer of the peer.
+	// PeerNotAsked says why there is no answer from the peer.
 	PeerNotAsked string `json:"peerNotAsked,omitempty"`
 
 	FirstFit      float64 `json:"firstFit,omitempty"`
@@ -52,10 +54,10 @@ type figure struct {
 	OneTypeName   string  `json:"oneTypeName,omitempty"`
 }
 
-// maxPeerNodes is about how large a cluster Karpenter is asked: its test client takes gigabytes for more.
+// maxPeerNodes limits the nodes of the clusters that Karpenter is asked about: its test client takes gigabytes for more.
 const maxPeerNodes = 5000
 
-// made is a plan in numbers.
+// made describes a plan in numbers.
 type made struct {
 	Cost              float64 `json:"cost"`
 	Nodes             int     `json:"nodes"`
@@ -70,7 +72,7 @@ func madeOf(a duel.Answer, pods int) made {
 
 func seconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }
 
-// compare asks everybody.
+// compare asks all planners.
 func compare(ctx context.Context, q question, peer peerLimits) (figure, error) {
 	asked := q.ask()
 	f := figure{Name: q.name, Capacity: capacityOf(asked), Pods: len(asked.Pods), Nodes: len(asked.Nodes), Impossible: q.good != nil}
@@ -99,7 +101,7 @@ func compare(ctx context.Context, q question, peer peerLimits) (figure, error) {
 	return f, nil
 }
 
-// askTenon plans with and without nomination, and without limits that matter.
+// askTenon plans with and without nomination, and without limits if they matter.
 func (f *figure) askTenon(asked *duel.Question) error {
 	peak, err := tenon.Peak(asked)
 	if err != nil {
@@ -123,7 +125,7 @@ func (f *figure) askTenon(asked *duel.Question) error {
 	return nil
 }
 
-// bound fills machines by hand, and asks what cannot be undercut.
+// bound fills machines by hand, and computes the price that no plan can undercut.
 func (f *figure) bound(asked *duel.Question) {
 	hand, ok := byhand.Price(asked)
 	if ok {
@@ -138,7 +140,7 @@ func (f *figure) bound(asked *duel.Question) {
 	progress("%s: bound $%.3f/h (%.1f s), by hand $%.3f/h", f.Name, f.Bound, f.BoundSeconds, hand.Least())
 }
 
-// askPeer asks Karpenter, for some time.
+// askPeer asks Karpenter, up to a time limit.
 func (f *figure) askPeer(ctx context.Context, asked *duel.Question, limit time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -156,7 +158,7 @@ func (f *figure) askPeer(ctx context.Context, asked *duel.Question, limit time.D
 	return nil
 }
 
-// capacityOf is spot where some pool may buy that, and on-demand otherwise.
+// capacityOf returns spot if some pool may buy it, and on-demand otherwise.
 func capacityOf(q *duel.Question) string {
 	for _, pool := range q.Pools {
 		restricted := false
@@ -172,7 +174,7 @@ func capacityOf(q *duel.Question) string {
 	return karpv1.CapacityTypeOnDemand
 }
 
-// withoutLimits is the question without the pools' limits, and says whether a batch could reach them.
+// withoutLimits returns the question without the pools' limits, and whether a batch could reach them.
 func withoutLimits(q *duel.Question) (free *duel.Question, limited bool) {
 	copied := *q
 	copied.Pools = nil
@@ -185,7 +187,7 @@ func withoutLimits(q *duel.Question) (free *duel.Question, limited bool) {
 	return &copied, limited
 }
 
-// reachable says that limits may matter: those of the peer's benchmark are millions of cores.
+// reachable reports whether limits may matter: those of the peer's benchmark are millions of cores.
 func reachable(limits karpv1.Limits) bool {
 	cores, ok := limits[corev1.ResourceCPU]
 	return len(limits) > 0 && (!ok || cores.Value() < 1_000_000)

@@ -1,32 +1,32 @@
-// Bench puts the same questions to Tenon's planner and to Karpenter's, and prints what either makes of them, beside what
-// the same pods cost by hand and what no plan can undercut. It fails where a figure is missed (standards.go).
+// Bench puts the same questions to Tenon's planner and to Karpenter's, and prints the results beside what the same pods cost
+// by hand and what no plan can undercut. It fails if a figure is missed (standards.go).
 //
 // # What is asked
 //
-// The shapes are those of Karpenter's own scheduling benchmark, written afresh (package workload): pods without
-// constraints, spread over zones, spread over hosts, with affinity to their likes in a zone, and with anti-affinity to
-// each other on a host, a fifth each, on 400 instance types of its own generator; and pods with preferences. Further
-// questions are about the instance types of EC2 (package market): in a cluster with 2,000 nodes, with as many pods that
-// fit nowhere as pods that do, twenty mixes of realistic workloads, and batches that no planner was made with
-// (workload.Unprepared): many sizes, hundreds of Deployments with rules about hosts, limits, a market short of spot, volumes,
-// 10,000 nodes. What may buy spot and what buys on demand alone are questions, and averages, of their own.
+// The shapes are those of Karpenter's own scheduling benchmark, rewritten (package workload): pods without constraints,
+// spread over zones, spread over hosts, with affinity to pods of their kind in a zone, and with anti-affinity to each other
+// on a host, a fifth each, on 400 instance types of its own generator; and pods with preferences. Further questions are
+// about the instance types of EC2 (package market): in a cluster with 2,000 nodes, with as many pods that fit nowhere as
+// pods that do, twenty mixes of realistic workloads, and batches that no planner was developed with (workload.Unprepared):
+// many sizes, hundreds of Deployments with rules about hosts, limits, a market short of spot, volumes, 10,000 nodes. Pools
+// that may buy spot and pools that buy on demand only have separate questions and separate averages.
 //
 // # What is measured
 //
-// Tenon's time is that of plan.Pack, from a snapshot that nobody has planned with before to the complete plan: the median
-// of some runs, where pods are nominated to their nodes. Each question is planned once more as for a kube-scheduler that
-// is not told where pods are to go. Karpenter's time is that of Scheduler.Solve with a new scheduler, one run, without the
-// construction of the scheduler and its topology, as in its own benchmark (package karpenter). Both run one after the
-// other in this process with all its cores. Memory is what the process gains while Tenon plans. What pods that fit nowhere cost is
-// measured by processor time, with and without them by turns: the least of several runs each.
+// Tenon's time is that of plan.Pack, from a fresh snapshot to the complete plan: the median of some runs, with pods
+// nominated to their nodes. Each question is planned once more as for a kube-scheduler that is not told where pods are to
+// go. Karpenter's time is that of Scheduler.Solve with a new scheduler, one run, without the construction of the scheduler
+// and its topology, as in its own benchmark (package karpenter). Both run one after the other in this process with all its
+// cores. Memory is how much the process grows while Tenon plans. The cost of pods that fit nowhere is measured in processor
+// time, alternately with and without them: the least of several runs each.
 //
-// Karpenter's price of a node is the cheapest available offering among the instance types its claim leaves open: what
-// a launch by lowest price would pay. By hand is first fit in falling order of size, and the best fleet of one single type
-// (package byhand), for questions whose rules are few. The lower bound is the higher one of plan.LowerBound and of what
-// divisible pods would cost; neither knows of what is spread over zones: they take every pod to be in the cheapest one.
+// Karpenter's price of a node is the cheapest available offering among the instance types its claim leaves open: what a
+// launch by lowest price would pay. By hand is first fit in decreasing order of size, and the best fleet of one single type
+// (package byhand), for questions with few rules. The lower bound is the higher of plan.LowerBound and of what divisible
+// pods would cost; neither knows about spreading over zones: they assume that every pod is in the cheapest one.
 //
-// Karpenter's time grows faster than the number of pods. Where it would take too long it is not asked, and where it has
-// no answer in time it is given up; the table shows a dash.
+// Karpenter's time grows faster than the number of pods. It is not asked where it would take too long, and is stopped where
+// it does not answer in time; the table shows a dash.
 package main
 
 import (
@@ -73,7 +73,7 @@ func main() {
 	}
 }
 
-// peerLimits say what Karpenter is asked.
+// peerLimits limit the questions that Karpenter is asked, and its time for each.
 type peerLimits struct {
 	pods int
 	time time.Duration
@@ -109,12 +109,12 @@ func run(ctx context.Context, peer peerLimits, only, out string) error {
 	return judge(figures)
 }
 
-// progress tells people that something still happens.
+// progress prints a line of progress to standard error.
 func progress(format string, values ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", values...)
 }
 
-// write keeps the figures for programs.
+// write writes the figures to a file as JSON.
 func write(figures []figure, path string) error {
 	data, err := json.MarshalIndent(figures, "", "  ")
 	if err != nil {
@@ -126,14 +126,14 @@ func write(figures []figure, path string) error {
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// question is asked late, so that not all of them are in memory at once.
+// question builds its pods and nodes when asked, so that not all questions are in memory at once.
 type question struct {
 	name string
 	ask  func() *duel.Question
-	// good is the same question without the pods that fit nowhere; nil if it has none.
+	// good returns the same question without the pods that fit nowhere; nil if it has none.
 	good func() *duel.Question
 	// tenonOnly says that Karpenter is not asked, however few pods there are.
 	tenonOnly bool
-	// again says that it is another draw of a question before it, which Karpenter has been asked about.
+	// again says that it is another draw of an earlier question that Karpenter has been asked.
 	again bool
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// markdown prints the tables of docs/figures.md from the file: the rows that match, one table for each way to buy, those first where
-// Tenon looks worst beside the best of the others.
+// markdown prints the tables of docs/figures.md from the file: the rows that match, one table per capacity, in the order of
+// Tenon's price relative to the best other one, the worst first.
 func markdown(w io.Writer, only, path string) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
@@ -49,7 +49,7 @@ func markdown(w io.Writer, only, path string) error {
 	return nil
 }
 
-// beside is the price of Tenon's plan as a part of the best other one's; zero where there is no other.
+// beside returns the price of Tenon's plan relative to the best other one; zero if there is no other.
 func (f *figure) beside() float64 {
 	best := f.leastByHand()
 	if f.Peer != nil && f.Peer.Cost > 0 && f.Peer.Unplaced <= f.Tenon.Unplaced && (best == 0 || f.Peer.Cost < best) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// questions are all of them, in the order of the table.
+// questions returns all questions, in the order of the table.
 func questions(ctx context.Context) ([]question, error) {
 	benchmark := market.Fake(400)
 	ec2, err := market.EC2(ctx)
@@ -39,7 +39,7 @@ func questions(ctx context.Context) ([]question, error) {
 	return append(list, realQuestions(ec2)...), nil
 }
 
-// realQuestions are about the machines of EC2.
+// realQuestions returns the questions about the machines of EC2.
 func realQuestions(ec2 []*cloud.InstanceType) []question {
 	var list []question
 	add := func(name string, nodes, good, impossible int, tenonOnly bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// plain says that nothing but its size matters to any pod, so that it may go wherever there is room.
+// plain reports whether only size matters for every pod, so that it may go wherever there is room.
 func plain(q *duel.Question) bool {
 	return len(q.Nodes) == 0 && !slices.ContainsFunc(q.Pods, func(p *corev1.Pod) bool {
 		return p.Spec.Affinity != nil || len(p.Spec.NodeSelector)+len(p.Spec.TopologySpreadConstraints)+len(p.Spec.Volumes)+len(p.Spec.Tolerations) > 0 ||
@@ -20,8 +20,8 @@ func plain(q *duel.Question) bool {
 	})
 }
 
-// settledPrice is what a question costs in the end, planned without a strategy, where the kube-scheduler is not told where
-// pods are to go: it binds them as it likes to the nodes that were bought, and more are bought for those that find no room.
+// settledPrice returns the final price of a question, planned without a strategy, when the kube-scheduler is not told where
+// pods are to go: it binds them freely to the nodes that were bought, and more are bought for those that find no room.
 func settledPrice(q *duel.Question, without string) spent {
 	untold := *q
 	untold.NotNominated = true
@@ -38,14 +38,14 @@ func settledPrice(q *duel.Question, without string) spent {
 	return result
 }
 
-// host is a node, and how many pods of each app it runs.
+// host is a node and its number of pods of each app.
 type host struct {
 	size, free [3]float64
 	apps       map[string]int
 }
 
-// bind lets the kube-scheduler place the pods in any order, and returns those that find no room. Of the nodes with room it
-// takes the one with the best sum of scores: how much is left (NodeResourcesFit), how equal the shares in use are
+// bind places the pods as the kube-scheduler would, in random order, and returns those that find no room. Of the nodes with
+// room it takes the one with the best sum of scores: how much is left (NodeResourcesFit), how equal the shares in use are
 // (NodeResourcesBalancedAllocation), and, twice, how few pods of the same app there are (PodTopologySpread by default).
 func bind(q *duel.Question, machines []duel.Machine) []*corev1.Pod {
 	hosts := make([]host, len(machines))
@@ -89,7 +89,7 @@ func (h *host) take(asks [3]float64) {
 	}
 }
 
-// score is how much the node is liked for its resources; minus infinity if there is no room.
+// score returns the score of the node's resources; minus infinity if there is no room.
 func (h *host) score(asks [3]float64) float64 {
 	for d := range asks {
 		if asks[d] > h.free[d] {
@@ -107,7 +107,7 @@ func owner(p *corev1.Pod) string {
 	return p.OwnerReferences[0].Name
 }
 
-// requests are cores, bytes of memory, and the pod itself.
+// requests returns the cores, the bytes of memory, and one for the pod itself.
 func requests(spec *corev1.PodSpec) [3]float64 {
 	asks := amounts(spec.Containers[0].Resources.Requests)
 	asks[2] = 1

@@ -6,19 +6,20 @@ import (
 	"regexp"
 )
 
-// Figures that rows have to meet.
+// Limits that the rows have to meet.
 const (
-	// maxOfBound is how many times the bound a plan may cost, and meanOfBound how many times on average over all rows.
+	// maxOfBound is how many times the bound a plan may cost, and meanOfBound the same on average over all rows.
 	maxOfBound, meanOfBound = 1.15, 1.08
-	// maxOfHand is how many times the price by hand: nothing, but for what spreading pods may cost.
+	// maxOfHand is how many times the price by hand a plan may cost: no more than that price, apart from the cost of
+	// spreading pods.
 	maxOfHand = 1.01
-	// maxOfUnlimited is how many times as much a plan near its limits may cost as one without.
+	// maxOfUnlimited is how many times as much a plan near its limits may cost as one without limits.
 	maxOfUnlimited = 1.05
 	// roundOff is what sums of prices may differ by.
 	roundOff = 1 + 1e-6
 )
 
-// standards are bounds of time and memory for some rows.
+// standards are limits on time and memory for some rows.
 var standards = []struct {
 	rows    *regexp.Regexp
 	seconds float64
@@ -30,7 +31,7 @@ var standards = []struct {
 	{rows: regexp.MustCompile(`^10000-nodes-500-`), seconds: 0.5},
 }
 
-// judge names every row that misses a figure, and which.
+// judge returns an error that names every row that misses a figure, and which figure.
 func judge(figures []figure) error {
 	var missed []error
 	bounded, sum := 0, 0.0
@@ -52,7 +53,7 @@ func judge(figures []figure) error {
 	return nil
 }
 
-// misses are the figures that a row misses.
+// misses returns the figures that a row misses.
 func (f *figure) misses() []string {
 	var misses []string
 	miss := func(format string, values ...any) { misses = append(misses, fmt.Sprintf(format, values...)) }
@@ -96,7 +97,7 @@ func (f *figure) misses() []string {
 	return misses
 }
 
-// leastByHand is the lowest price by hand; zero where there is none.
+// leastByHand returns the lowest price by hand; zero if there is none.
 func (f *figure) leastByHand() float64 {
 	if f.OneType > 0 {
 		return min(f.FirstFit, f.OneType)

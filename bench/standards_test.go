@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every row that misses a figure is named, with the figure.
+// Every row that misses a figure is named, with that figure.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	good := figure{Name: "good", Bound: 1, Tenon: made{Cost: 1.05}, NotNominated: made{Cost: 1.06}, FirstFit: 1.2, OneType: 1.3}

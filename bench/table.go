@@ -45,7 +45,7 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// remarks prints what is not about one question alone.
+// remarks prints averages and notes below the table.
 func remarks(figures []figure) {
 	for _, capacity := range []string{"on-demand", "spot"} {
 		averages(capacity, figures)
@@ -60,7 +60,7 @@ func remarks(figures []figure) {
 	}
 }
 
-// mean is a sum and what it is of.
+// mean is a sum and its number of terms.
 type mean struct {
 	sum float64
 	of  int
@@ -68,7 +68,7 @@ type mean struct {
 
 func (m *mean) add(value float64) { m.sum, m.of = m.sum+value, m.of+1 }
 
-// averages prints how plans for one way to buy compare.
+// averages prints how the plans for one capacity compare.
 func averages(capacity string, figures []figure) {
 	var bound, untold, hand, peer, nodes mean
 	dearer := 0

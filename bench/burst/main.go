@@ -1,13 +1,12 @@
-// Burst counts the nodes that Tenon and Karpenter buy for pods that come all at once, while machines boot slowly and the
-// kube-scheduler is slow, and prints what either makes of it. Both do the same work, one after the other, each on a
-// laboratory of its own (contest.Burst).
+// Burst counts the nodes that Tenon and Karpenter each buy for pods that arrive all at once, while machines boot slowly and
+// the kube-scheduler is slow. Both do the same work, one after the other, each in a laboratory of its own (contest.Burst).
 //
-// How many nodes are needed is known beforehand. What comes on top of them is an overshoot: somebody planned again for pods
-// that had a place already, which only was not to be seen yet.
+// The number of nodes needed is known beforehand. Any node beyond that is overshoot: the pods had a place already, but it
+// was not visible yet, so they were planned for again.
 //
-// What keeps the large pods apart is chosen with -apart: anti-affinity, host-port and spread are rules about hosts, size
-// has large pods beside small ones without any rule. Volumes are not among them: neither of the two laboratories has a
-// driver that counts them.
+// The flag -apart chooses what keeps the large pods apart: anti-affinity, host-port and spread are rules about hosts; size
+// puts large pods beside small ones without any rule. Volumes are not a choice: neither laboratory has a CSI driver that
+// counts them.
 package main
 
 import (
@@ -91,7 +90,7 @@ func show(b contest.Burst, all []contest.BurstFigures) error {
 	return w.Flush()
 }
 
-// progress tells people that something still happens.
+// progress prints a line of progress to standard error.
 func progress(format string, values ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", values...)
 }

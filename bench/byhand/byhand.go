@@ -1,8 +1,8 @@
-// Package byhand prices a question as anybody could without a planner: by first fit in falling order of size, as
-// Karpenter does it, by machines of one single type, and by the most that a batch of divisible pods would cost. It shares
-// no code with either planner, and knows few rules: what pods request, node selectors over labels of machines, zones and
-// capacity types, taints, DaemonSets that run everywhere, volumes in zones, and hosts apart from pods of the same app.
-// Questions with other rules, and with nodes that are there, it does not answer.
+// Package byhand prices a question as anybody could without a planner: by first fit in decreasing order of size, as
+// Karpenter does it; by machines of one single type; and by a bound, the price of the batch if pods were divisible. It
+// shares no code with either planner and knows few rules: what pods request, node selectors over labels of machines, zones
+// and capacity types, taints, DaemonSets that run everywhere, volumes in zones, and separate hosts for pods of the same app.
+// It does not answer questions with other rules or with existing nodes.
 package byhand
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/tenon-sh/tenon/bench/workload"
 )
 
-// Answer is what a question costs by hand, in US dollars per hour.
+// Answer holds the prices of a question worked out by hand, in US dollars per hour.
 type Answer struct {
-	// FirstFit is the price of first fit in falling order of size, on so many Nodes.
+	// FirstFit is the price of first fit in decreasing order of size, on this many Nodes.
 	FirstFit float64
 	Nodes    int
 	// OneType is the price of the cheapest fleet of machines of one type; zero where no type takes all pods.
@@ -33,7 +33,7 @@ type Answer struct {
 	Bound float64
 }
 
-// Least is the lower of the two prices.
+// Least returns the lower of the two prices.
 func (a Answer) Least() float64 {
 	if a.OneType > 0 {
 		return min(a.FirstFit, a.OneType)
@@ -41,7 +41,7 @@ func (a Answer) Least() float64 {
 	return a.FirstFit
 }
 
-// Price answers a question, or says that it is not one for work by hand.
+// Price answers a question, or returns false if the question cannot be answered by hand.
 func Price(q *duel.Question) (Answer, bool) {
 	pods, ok := podsOf(q)
 	if !ok || len(q.Nodes) > 0 {
@@ -60,7 +60,7 @@ func Price(q *duel.Question) (Answer, bool) {
 	return a, true
 }
 
-// machine is an instance type of a pool in one zone, bought one way, less what DaemonSets take.
+// machine is an instance type of a pool in one zone, of one capacity type, less what DaemonSets take.
 type machine struct {
 	name, zone, capacity string
 	taints               []corev1.Taint
@@ -88,7 +88,7 @@ func (a amounts) within(b amounts) bool {
 	return a[0] <= b[0] && a[1] <= b[1] && a[2] <= b[2] && a[3] <= b[3]
 }
 
-// machinesOf is all that can be bought, the cheapest first.
+// machinesOf returns everything that can be bought, the cheapest first.
 func machinesOf(q *duel.Question) []*machine {
 	var machines []*machine
 	for _, pool := range q.Pools {
@@ -117,7 +117,7 @@ func machinesOf(q *duel.Question) []*machine {
 	return machines
 }
 
-// sells says that a pool's requirements let it buy a machine.
+// sells reports whether a pool's requirements allow it to buy a machine.
 func sells(pool *karpv1.NodePool, labels map[string]string) bool {
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		selector := nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -142,8 +142,8 @@ type pod struct {
 	kind int
 }
 
-// podsOf are the question's pods, the largest first: by cores, then by memory. It is false where one of them asks for what
-// is not known here.
+// podsOf returns the question's pods, the largest first: by cores, then by memory. It returns false if one of them asks for
+// something that this package does not know.
 func podsOf(q *duel.Question) ([]*pod, bool) {
 	zones := zonesOf(q)
 	kinds := map[string]int{}
@@ -180,7 +180,7 @@ func podsOf(q *duel.Question) ([]*pod, bool) {
 	return pods, true
 }
 
-// named tells kinds of pods apart.
+// named returns a text that tells kinds of pods apart.
 func named(p *pod) string {
 	text := ""
 	for _, key := range slices.Sorted(maps.Keys(p.selects)) {
@@ -192,7 +192,7 @@ func named(p *pod) string {
 	return text
 }
 
-// zonesOf are the zones of the volumes that claims are bound to.
+// zonesOf returns the zones of the volumes that PersistentVolumeClaims are bound to.
 func zonesOf(q *duel.Question) map[string]string {
 	byVolume := map[string]string{}
 	for _, v := range q.Volumes {
@@ -205,8 +205,8 @@ func zonesOf(q *duel.Question) map[string]string {
 	return zones
 }
 
-// keepsApart says that a pod must or would be on a host without others of its app; it is false where it asks for any other
-// company or affinity.
+// keepsApart reports whether a pod requires or prefers a host without other pods of its app. known is false if the pod asks
+// for any other affinity or anti-affinity.
 func keepsApart(p *corev1.Pod) (apart, known bool) {
 	a := p.Spec.Affinity
 	if a == nil {
@@ -227,7 +227,7 @@ func keepsApart(p *corev1.Pod) (apart, known bool) {
 	return true, true
 }
 
-// may says that a machine's labels and taints let a pod in.
+// may reports whether a machine's labels and taints admit a pod.
 func (p *pod) may(m *machine) bool {
 	for key, value := range p.selects {
 		if m.labels[key] != value {
@@ -242,7 +242,7 @@ func (p *pod) may(m *machine) bool {
 	return true
 }
 
-// least is the price of the cheapest machine, or infinite.
+// least returns the price of the cheapest machine, or infinity if there is none.
 func least(machines []*machine) float64 {
 	if len(machines) == 0 {
 		return math.Inf(1)

@@ -34,8 +34,8 @@ func asking(name, cpu string, apart bool) *corev1.Pod {
 	return p
 }
 
-// Three pods of 2, 1 and 1 cores, and machines of 2 cores for $1 and of 4 for $3: two small machines would do, first fit
-// takes a large one.
+// Three pods of 2, 1 and 1 cores; machines of 2 cores cost $1, machines of 4 cores $3. Two small machines would do, but
+// first fit takes a large one.
 func TestPrice(t *testing.T) {
 	t.Parallel()
 	types := []*cloud.InstanceType{sold("small", "2", "100Gi", 1), sold("large", "4", "100Gi", 3)}

@@ -2,10 +2,9 @@ package byhand
 
 import "slices"
 
-// divisible is what no plan can undercut: prices of a core, of a byte, of a pod's place and of a GPU, such that no machine
-// is worth more than it costs, make the batch worth that much. The best of such prices are those of a linear program with a
-// row for each of the four, which is solved from the side of the machines: how much of each is bought for the batch as a
-// whole.
+// divisible returns a price that no plan can undercut. It looks for prices of a core, a byte, a pod's place and a GPU at
+// which no machine is worth more than it costs; what the batch is worth at such prices is a bound. The best of them solve a
+// linear program with a row for each of the four.
 func divisible(machines []*machine, pods []*pod) float64 {
 	total := amounts{}
 	for _, p := range pods {
@@ -17,7 +16,7 @@ func divisible(machines []*machine, pods []*pod) float64 {
 			rows = append(rows, i)
 		}
 	}
-	// A column is what a dollar buys of each row, as a part of the whole batch.
+	// A column is what a dollar buys of each row, as a fraction of the whole batch.
 	var columns [][]float64
 	for _, m := range machines {
 		column := make([]float64, len(rows))
@@ -31,9 +30,9 @@ func divisible(machines []*machine, pods []*pod) float64 {
 	return worth(columns, len(rows))
 }
 
-// worth is the greatest sum of non-negative prices for which no column is worth more than one. The prices of the column
-// that is worth the most are lowered time and again (multiplicative weights). Whatever prices it tries, what they are worth
-// when they are scaled down to what is allowed is a bound.
+// worth returns the greatest sum of non-negative prices for which no column is worth more than one. It repeatedly lowers the
+// prices of the column that is worth the most (multiplicative weights). Every set of prices it tries gives a bound once it
+// is scaled down to what is allowed.
 func worth(columns [][]float64, rows int) float64 {
 	prices := make([]float64, rows)
 	for i := range prices {

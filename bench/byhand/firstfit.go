@@ -9,7 +9,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// claim is a node in the making: what its pods ask for together, and what it may still become, the cheapest first.
+// claim is a node being planned: the sum of its pods' requests, and the machines it may still become, the cheapest first.
 type claim struct {
 	asks  amounts
 	left  []*machine
@@ -20,8 +20,8 @@ type claim struct {
 
 func (c *claim) price() float64 { return least(c.left) }
 
-// firstFit puts each pod into the first claim of which some machine still holds everything, or into a new one. Each claim
-// becomes its cheapest machine. It is false where a pod fits nowhere.
+// firstFit puts each pod into the first claim that one machine can still hold, or into a new claim. Each claim becomes its
+// cheapest machine. It returns false if a pod fits nowhere.
 func firstFit(machines []*machine, pods []*pod) ([]*claim, bool) {
 	var claims []*claim
 	for _, p := range pods {
@@ -64,9 +64,9 @@ func (c *claim) take(p *pod) bool {
 	return true
 }
 
-// oneType is the cheapest fleet of machines of one type, and its name; zero where no type takes all pods. Types that
-// would be dearer though pods were divisible are not tried, and bare metal is not: both Karpenter and Tenon leave it out of
-// what they launch where anything else would do.
+// oneType returns the price of the cheapest fleet of machines of one type, and the type's name; zero if no type takes all
+// pods. It skips types that would be dearer even if pods were divisible. It also skips bare metal, which both Karpenter and
+// Tenon launch only where nothing else will do.
 func oneType(machines []*machine, pods []*pod) (price float64, name string) {
 	byName, order := map[string][]*machine{}, []string{}
 	for _, m := range machines {

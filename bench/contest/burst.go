@@ -15,63 +15,64 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// Burst is another piece of work: large pods beside small ones come at once to an empty cluster that is slow to boot
-// machines and to bind pods. Whoever plans again while pods wait may buy machines that its first plan did without.
+// Burst is a second piece of work: large and small pods arrive together in an empty cluster that is slow to boot machines
+// and to bind pods. A planner that plans again while pods wait may buy machines that its first plan did without.
 //
-// Both may buy machines of two cores alone, of which 1.9 are for pods, and nobody takes a node away (consolidateAfter:
+// Both rivals may buy machines of two cores only, of which 1.9 are for pods. Nodes are never consolidated (consolidateAfter:
 // Never): what is bought stays.
 type Burst struct {
 	// Apart names what keeps large pods from sharing a node; see Aparts.
 	Apart string `json:"apart"`
-	// Large and Small are how many pods there are of either kind. Small ones ask for 100m, large ones for 700m, or for 1500m
-	// where their size is what keeps them apart.
+	// Large and Small are the numbers of pods of each kind. Small pods request 100m; large ones 700m, or 1500m where their
+	// size is what keeps them apart.
 	Large int `json:"large"`
 	Small int `json:"small"`
-	// Boot is how long a machine takes from its launch until its Node is there, in whole seconds.
+	// Boot is the time from a machine's launch until its Node exists, in whole seconds.
 	Boot time.Duration `json:"-"`
-	// SchedulerQPS is how many requests the kube-scheduler may make in a second.
+	// SchedulerQPS is how many requests per second the kube-scheduler may make.
 	SchedulerQPS int `json:"schedulerQPS"`
 }
 
-// BurstFigures are what one of the two made of a Burst.
+// BurstFigures are the results of one rival's Burst.
 type BurstFigures struct {
 	Name string `json:"name"`
 	Burst
 	BootSeconds float64 `json:"bootSeconds"`
-	// Needed is how many nodes there have to be.
+	// Needed is the number of nodes that the pods need.
 	Needed int `json:"needed"`
-	// FirstPlan is how many NodeClaims there were when none had come for firstPause for the first time.
+	// FirstPlan is the number of NodeClaims when, for the first time, no new one had appeared for firstPause.
 	FirstPlan int `json:"firstPlan"`
-	// Peak is how many NodeClaims there were at most, and Final how many Nodes when it was over.
+	// Peak is the largest number of NodeClaims, and Final the number of Nodes at the end.
 	Peak  int `json:"peak"`
 	Final int `json:"final"`
-	// PricePerHour is what those cost at last.
+	// PricePerHour is the price of those Nodes.
 	PricePerHour float64 `json:"pricePerHour"`
-	// SecondsToRunning is from the moment the pods were asked for until all of them ran.
+	// SecondsToRunning is the time from the creation of the pods until all of them ran.
 	SecondsToRunning float64 `json:"secondsToRunning"`
 }
 
 const (
-	// firstPause is longer than either waits between the claims of one plan, and than Tenon waits for the end of a burst.
+	// firstPause is longer than either rival waits between the claims of one plan, and than Tenon waits for the end of a
+	// burst.
 	firstPause = 2 * time.Second
 	// burstOver is how long nodes are counted once all pods run.
 	burstOver = 30 * time.Second
-	// burstTick is how often they are counted.
+	// burstTick is how often nodes are counted.
 	burstTick = 250 * time.Millisecond
 	// burstCores is how many cores the machines have.
 	burstCores = 2
 )
 
-// nodeMilliCPU is what a machine has for pods, smallMilliCPU what a small pod asks for. Both have memory to spare.
+// nodeMilliCPU is what a machine offers pods, smallMilliCPU what a small pod requests. Memory is never scarce.
 const nodeMilliCPU, smallMilliCPU = 1000*burstCores - reservedMilliCPU, 100
 
-// apart is what keeps large pods apart.
+// apart is a way to keep large pods apart.
 type apart struct {
-	// milliCPU is what each asks for.
+	// milliCPU is what each large pod requests.
 	milliCPU int
-	// shared says that two may share a node all the same.
+	// shared says that two of them may share a node nevertheless.
 	shared bool
-	// pod and container are further lines of a pod's spec and of its container.
+	// pod and container are additional lines of a pod's spec and of its container.
 	pod, container string
 }
 
@@ -84,10 +85,10 @@ var aparts = map[string]apart{
 	"size":      {milliCPU: 1500},
 }
 
-// Aparts are the names of what can keep large pods apart.
+// Aparts returns the names of the ways to keep large pods apart.
 func Aparts() []string { return slices.Sorted(maps.Keys(aparts)) }
 
-// needed is how many nodes there have to be for the pods.
+// needed returns the number of nodes that the pods need.
 func (b Burst) needed() int {
 	a := aparts[b.Apart]
 	if a.shared {
@@ -99,7 +100,7 @@ func (b Burst) needed() int {
 
 func ceil(a, b int) int { return (a + b - 1) / b }
 
-// RunBurst lets the one of that name do the work.
+// RunBurst lets the named rival do the work.
 func RunBurst(ctx context.Context, o Options, b Burst, name string) (BurstFigures, error) {
 	figures := BurstFigures{Name: name, Burst: b, BootSeconds: b.Boot.Seconds()}
 	if _, known := aparts[b.Apart]; !known {
@@ -122,7 +123,7 @@ func RunBurst(ctx context.Context, o Options, b Burst, name string) (BurstFigure
 	return figures, err
 }
 
-// burstWork is the course of one rival's work.
+// burstWork is one rival's run.
 type burstWork struct {
 	options Options
 	client  client.Client
@@ -131,7 +132,7 @@ type burstWork struct {
 	course  []burstPoint
 }
 
-// burstPoint is where things stood at one moment.
+// burstPoint is the state at one moment.
 type burstPoint struct {
 	Seconds float64 `json:"seconds"`
 	Claims  int     `json:"claims"`
@@ -139,7 +140,7 @@ type burstPoint struct {
 	Running int     `json:"running"`
 }
 
-// do asks for the pods, and counts until they have run for a while.
+// do creates the pods, and counts nodes until all pods have run for a while.
 func (w *burstWork) do(ctx context.Context) error {
 	f, begin := w.figures, time.Now()
 	if err := apply(ctx, w.client, burstPods(f.Burst)); err != nil {
@@ -185,7 +186,7 @@ func (w *burstWork) do(ctx context.Context) error {
 	}
 }
 
-// burstPool is the NodePool of the burst.
+// burstPool returns the NodePool of the burst.
 func burstPool(group, kind string, sizes []size) string {
 	var names []string
 	for _, s := range sizes {
@@ -213,7 +214,7 @@ spec:
 `), lab.SimulatedNodeLabel, strings.Join(names, ", "), group, kind)
 }
 
-// burstPods are the pods of the burst.
+// burstPods returns the pods of the burst.
 func burstPods(b Burst) string {
 	a := aparts[b.Apart]
 	large := deployment("large", b.Large, fmt.Sprintf("cpu: %dm, memory: 512Mi", a.milliCPU))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// TestBurstPods holds that what keeps large pods apart is in their manifest, and how many nodes follow from it.
+// TestBurstPods checks that the manifest contains what keeps large pods apart, and how many nodes follow from it.
 func TestBurstPods(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

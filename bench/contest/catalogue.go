@@ -23,14 +23,14 @@ const region = "us-east-1"
 
 func zones() []string { return []string{region + "a", region + "b", region + "c"} }
 
-// What a node keeps for itself, on either side: the peer's kwok provider knows no other.
+// What a node reserves for itself, for both rivals: the peer's kwok provider cannot be told otherwise.
 const (
 	reservedMilliCPU  = 100
 	reservedMemoryMiB = 10
 	podsPerCore       = 16
 )
 
-// size is a machine that both can buy, on demand, in each zone.
+// size is an on-demand machine that both rivals can buy in every zone.
 type size struct {
 	name      string
 	cores     int
@@ -39,7 +39,7 @@ type size struct {
 	usd float64
 }
 
-// catalogue is the one price list: the amd64 Linux machines of the peer's kwok provider with fewer than 32 cores and at
+// catalogue returns the one price list: the amd64 Linux machines of the peer's kwok provider with fewer than 32 cores and at
 // least 4 GiB of memory, at its on-demand prices, to the millionth of a dollar. A machine with 2 GiB fits none of the pods.
 func catalogue(ctx context.Context) ([]size, error) {
 	types, err := kwok.ConstructInstanceTypes(kwokoptions.ToContext(ctx, &kwokoptions.Options{}))
@@ -66,7 +66,7 @@ func catalogue(ctx context.Context) ([]size, error) {
 	return sizes, nil
 }
 
-// prices are US dollars per hour by instance type.
+// prices returns the US dollars per hour of each instance type.
 func prices(sizes []size) map[string]float64 {
 	list := make(map[string]float64, len(sizes))
 	for _, s := range sizes {
@@ -107,8 +107,8 @@ func writeForKwok(path string, sizes []size) error {
 	return writeJSON(path, entries)
 }
 
-// writeForEC2 writes the catalogue as the simulated EC2 reads it. EC2 tells of more memory than a machine's kernel finds,
-// so each machine gets so much more that its kernel finds what the kwok provider's machines have.
+// writeForEC2 writes the catalogue as the simulated EC2 reads it. EC2 advertises more memory than a machine's kernel finds,
+// so each entry is larger by that much: the kernel then finds what the kwok provider's machines have.
 func writeForEC2(path string, sizes []size) error {
 	type entry struct {
 		InstanceType      string   `json:"instanceType"`
@@ -139,14 +139,14 @@ func writeForEC2(path string, sizes []size) error {
 	return writeJSON(path, entries)
 }
 
-// advertised is the least memory EC2 has to tell of for a kernel to find so much (see visibleMemory of package ec2sim),
-// in MiB.
+// advertised returns the least memory, in MiB, that EC2 must advertise for a kernel to find the given amount (see
+// visibleMemory of package ec2sim).
 func advertised(kernel int64) int64 {
 	return int64(math.Ceil(float64(kernel+40)/(1-0.018-1.0/64))) + 1
 }
 
-// overhead is the share of the advertised memory that a worker has to expect to be missing, so that no machine turns out
-// smaller than it expected.
+// overhead returns the share of the advertised memory that a worker must expect to be missing, so that no machine turns out
+// smaller than expected.
 func overhead(sizes []size) float64 {
 	most := 0.0
 	for _, s := range sizes {
@@ -163,7 +163,7 @@ func writeJSON(path string, value any) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// Machines are the machines of the price list as a planner sees them, in full.
+// Machines returns all machines of the price list as a planner sees them.
 func Machines(ctx context.Context) ([]*cloud.InstanceType, error) {
 	sizes, err := catalogue(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func Machines(ctx context.Context) ([]*cloud.InstanceType, error) {
 	return machines, nil
 }
 
-// Groups are the pods of the work, as package day takes them.
+// Groups returns the pods of the work for package day.
 func Groups() []day.Group {
 	return []day.Group{
 		{Name: "small", CPU: 900, Memory: 3100, Before: podsBefore, After: podsAfter},

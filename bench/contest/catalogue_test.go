@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// TestBothBuyTheSame holds that the two files which the rivals read sell the same machines at the same prices.
+// TestBothBuyTheSame checks that the two files the rivals read sell the same machines at the same prices.
 func TestBothBuyTheSame(t *testing.T) {
 	sizes, err := catalogue(t.Context())
 	if err != nil {

@@ -1,24 +1,25 @@
-// Package contest lets Tenon and Karpenter do the same work, one after the other, each in a laboratory of its own that is
-// alike: a real control plane, kwok in the place of the kubelets, one price list.
+// Package contest lets Tenon and Karpenter do the same work, one after the other, each in its own laboratory. The
+// laboratories are alike: a real control plane, kwok instead of kubelets, one price list.
 //
 // # The work
 //
-// Five hundred small and five hundred large pods come to an empty cluster. When all of them run, 150 of either are taken
-// away, and no more is done: what happens from then on is consolidation. It is over when the bill has not changed for a
-// while (Options.Quiet).
+// Five hundred small and five hundred large pods arrive in an empty cluster. When all of them run, 150 of each kind are
+// removed; everything that happens from then on is consolidation. The work is over when the bill has not changed for a while
+// (Options.Quiet).
 //
 // # What is alike
 //
-// The machines are those of Karpenter's kwok provider, with its sizes, what it reserves for the kubelet and its on-demand
-// prices; Tenon buys them from its simulated EC2, where launches are throttled as EC2 does. A machine boots for two seconds.
-// The NodePools are the same, letter for letter, but for the node class.
+// The machines are those of Karpenter's kwok provider: its sizes, its reservations for the kubelet and its on-demand prices.
+// Tenon buys them from its simulated EC2, which throttles launches as EC2 does. A machine boots for two seconds. The
+// NodePools are identical except for the node class.
 //
 // # What is measured
 //
-// By a watcher that belongs to neither: the bill is the sum of the price list over the Nodes there are; a pod has moved
-// when another was created for it after the scaling down, which creates none. Memory and CPU time are the kernel's figures
-// for the process that decides. Tenon needs a Temporal server besides, which may serve many clusters; its CPU time and
-// memory are told apart. Both are watched for the same quiet time. Bills are told without and with the nodes' root volumes.
+// A watcher that belongs to neither rival measures. The bill is the sum of the price list over the existing Nodes, with and
+// without the nodes' root volumes. A pod has moved if a replacement was created for it after the scaling down, which itself
+// creates none. Memory and CPU time are the kernel's figures for the process that decides. Tenon also needs a Temporal
+// server, which may serve many clusters; its CPU time and memory are reported separately. Both rivals are watched for the
+// same quiet time.
 package contest
 
 import (
@@ -41,20 +42,20 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// setting is what a piece of work asks of the laboratory and of both rivals.
+// setting is what a piece of work requires of the laboratory and of both rivals.
 type setting struct {
-	// boot is how long a machine takes from its launch until its Node is there.
+	// boot is the time from a machine's launch until its Node exists.
 	boot time.Duration
-	// schedulerQPS is how many requests the kube-scheduler may make in a second; zero leaves it to the laboratory.
+	// schedulerQPS is how many requests per second the kube-scheduler may make; zero leaves it to the laboratory.
 	schedulerQPS int
-	// pool is the NodePool of both, but for the node class.
+	// pool returns the NodePool of both, identical except for the node class.
 	pool func(group, kind string) string
 }
 
-// rootVolume is what a node costs beside its machine, in US dollars per hour: 20 GiB of gp3 at $0.08 for a GiB and month.
+// rootVolume is what a node costs beside its machine, in US dollars per hour: 20 GiB of gp3 at $0.08 per GiB and month.
 const rootVolume = 20 * 0.08 / 730
 
-// The pods of either kind before and after the scaling down.
+// The pods of each kind before and after the scaling down.
 const (
 	podsBefore = 500
 	podsAfter  = 350
@@ -64,25 +65,25 @@ const (
 type Options struct {
 	// Bin is the directory that holds the laboratory's programs.
 	Bin string
-	// Quiet is how long the bill has to stay the same to be final. Karpenter looks again after five minutes at the latest.
+	// Quiet is how long the bill must stay the same to be final. Karpenter looks again after five minutes at the latest.
 	Quiet time.Duration
-	// Limit is how long either may take to settle.
+	// Limit is how long each rival may take to settle.
 	Limit time.Duration
-	// Progress receives one line per event worth telling a person.
+	// Progress receives one line per event worth reporting.
 	Progress func(format string, values ...any)
-	// Keep is a directory that keeps logs and the course of the bill; empty keeps nothing.
+	// Keep is the directory for logs and the course of the bill; with none, nothing is kept.
 	Keep string
 }
 
-// Figures are what one of the two made of the work.
+// Figures are the results of one rival.
 type Figures struct {
 	Name string `json:"name"`
-	// PricePerHourBefore and NodesBefore are those of the moment at which the pods are taken away.
+	// PricePerHourBefore and NodesBefore are from the moment before the pods are removed.
 	PricePerHourBefore float64 `json:"pricePerHourBefore"`
 	NodesBefore        int     `json:"nodesBefore"`
 	SecondsToRunning   float64 `json:"secondsToRunning"`
 	FinalPricePerHour  float64 `json:"finalPricePerHour"`
-	// WholePriceBefore and FinalWholePrice are the same with what each node costs beside its machine: its root volume.
+	// WholePriceBefore and FinalWholePrice are the same prices including each node's root volume.
 	WholePriceBefore float64 `json:"wholePricePerHourBefore"`
 	FinalWholePrice  float64 `json:"finalWholePricePerHour"`
 	// QuietSeconds is how long the bill had to stay the same to be final.
@@ -91,21 +92,21 @@ type Figures struct {
 	NodesCreated int     `json:"nodesCreated"`
 	// SecondsToFinal is the time from the scaling down to the last change of the bill.
 	SecondsToFinal float64 `json:"secondsToFinal"`
-	// SecondsTo90Percent is the time after which nine tenths of the saving stay saved.
+	// SecondsTo90Percent is the time after which nine tenths of the saving are reached for good.
 	SecondsTo90Percent float64 `json:"secondsTo90Percent"`
 	PodsMoved          int     `json:"podsMoved"`
 	PodsEvicted        int     `json:"podsEvicted"`
 	PeakRSSBytes       int64   `json:"peakRSSBytes"`
-	// CPUSeconds are those of the process that decides, from the scaling down to the last change of the bill;
-	// CPUSecondsBefore those until then.
+	// CPUSeconds is the CPU time of the process that decides, from the scaling down to the last change of the bill;
+	// CPUSecondsBefore is its CPU time before the scaling down.
 	CPUSeconds         float64 `json:"cpuSeconds"`
 	CPUSecondsBefore   float64 `json:"cpuSecondsBefore"`
 	TemporalCPUSeconds float64 `json:"temporalCpuSeconds,omitempty"`
-	// TemporalPeakRSSBytes is the most memory that the Temporal server had.
+	// TemporalPeakRSSBytes is the peak memory of the Temporal server.
 	TemporalPeakRSSBytes int64 `json:"temporalPeakRSSBytes,omitempty"`
 }
 
-// rival is one of the two.
+// rival is Tenon or Karpenter.
 type rival interface {
 	name() string
 	build(ctx context.Context, dir string, sizes []size) error
@@ -116,7 +117,7 @@ type rival interface {
 	stop()
 }
 
-// Run lets those do the work whose names are given, "karpenter" and "tenon".
+// Run lets the named rivals, "karpenter" and "tenon", do the work.
 func Run(ctx context.Context, o Options, names ...string) ([]Figures, error) {
 	sizes, err := catalogue(ctx)
 	if err != nil {
@@ -199,14 +200,14 @@ func turn(ctx context.Context, o Options, name string, sizes []size, s setting, 
 	return do(r, c, book)
 }
 
-// scheme knows what the contest reads and writes with types; the rest is applied as it is written.
+// scheme returns the types that the contest reads and writes; everything else is applied as written.
 func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	kinds := runtime.NewSchemeBuilder(clientscheme.AddToScheme, apiextensionsv1.AddToScheme, karpv1.AddToScheme)
 	return s, kinds.AddToScheme(s)
 }
 
-// consolidatingPool is the NodePool of the work.
+// consolidatingPool returns the NodePool of the work.
 func consolidatingPool(group, kind string) string {
 	return fmt.Sprintf(strings.TrimSpace(`
 apiVersion: karpenter.sh/v1
@@ -230,7 +231,7 @@ spec:
 `), lab.SimulatedNodeLabel, group, kind)
 }
 
-// deployment has so many pods of one size.
+// deployment returns a Deployment of pods of one size.
 func deployment(name string, replicas int, requests string) string {
 	return fmt.Sprintf(strings.TrimSpace(`
 apiVersion: apps/v1
@@ -248,7 +249,7 @@ spec:
 `), name, replicas, requests)
 }
 
-// deployments are the pods of the work.
+// deployments returns the pods of the work.
 func deployments(each int) string {
 	return deployment("small", each, "cpu: 900m, memory: 3100Mi") + "\n---\n" + deployment("large", each, "cpu: 3500m, memory: 28Gi")
 }
@@ -262,7 +263,7 @@ func compile(ctx context.Context, dir, program, what string) error {
 	return nil
 }
 
-// listNodes are all Nodes.
+// listNodes returns all Nodes.
 func listNodes(ctx context.Context, c client.Client) ([]corev1.Node, error) {
 	var list corev1.NodeList
 	err := c.List(ctx, &list)

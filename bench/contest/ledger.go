@@ -25,7 +25,7 @@ type ledger struct {
 	changed time.Time // when the bill last changed
 	ready   map[types.UID]bool
 	evicted map[types.UID]bool
-	// late are pods that were created after the moment of interest: each stands for one that had to move.
+	// late are the pods created since the scaling down: each replaces one that had to move.
 	late  map[types.UID]bool
 	since time.Time
 	pods  map[types.UID]bool
@@ -57,7 +57,7 @@ func newLedger(config *rest.Config, prices map[string]float64) (*ledger, error) 
 
 func (l *ledger) close() { close(l.stop) }
 
-// from begins to count the pods that are created.
+// from starts counting the pods that are created.
 func (l *ledger) from(moment time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *ledger) podGone(o any) {
 	delete(l.pods, o.(*corev1.Pod).UID)
 }
 
-// reading is what the ledger says at one moment.
+// reading is the state of the ledger at one moment.
 type reading struct {
 	usd            float64 // per hour
 	nodes, created int

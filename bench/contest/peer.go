@@ -34,7 +34,7 @@ func (p *peer) build(ctx context.Context, dir string, sizes []size) error {
 	return compile(ctx, ".", p.program, "sigs.k8s.io/karpenter/kwok")
 }
 
-// options: the peer's nodes are played by the same kwok, and its resources are its own.
+// options: kwok plays the peer's nodes too, and the peer brings its own resources.
 func (p *peer) options(setting) lab.Options {
 	return lab.Options{Components: lab.ControlPlane(), Bare: true}
 }
@@ -97,7 +97,7 @@ func (p *peer) stop() {
 	<-p.ended
 }
 
-// freePorts are ports that nobody listened on a moment ago.
+// freePorts returns ports that nobody listened on a moment ago.
 func freePorts(count int) ([]int, error) {
 	ports := make([]int, count)
 	for i := range ports {

@@ -9,8 +9,8 @@ import (
 	"github.com/tenon-sh/tenon/bench/tenon"
 )
 
-// TestPlayedContestEndsWell holds that what plan.Disrupt decides brings the work's bill near the cheapest packing of what is
-// left, when nothing but the decisions counts.
+// TestPlayedContestEndsWell checks that the decisions of plan.Disrupt alone bring the work's bill close to the cheapest
+// packing of the remaining pods.
 func TestPlayedContestEndsWell(t *testing.T) {
 	machines, err := contest.Machines(t.Context())
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// ticksPerSecond is the unit of the times in /proc (USER_HZ, the same on all Linux machines Go runs on).
+// ticksPerSecond is the unit of the times in /proc (USER_HZ, the same on all Linux machines that Go runs on).
 const ticksPerSecond = 100
 
 // usage is what a process has used so far.
 type usage struct {
 	cpu time.Duration
-	// peak is the most memory it ever had resident, in bytes.
+	// peak is its largest resident memory, in bytes.
 	peak int64
 }
 
-// usageOf asks the kernel about a process that runs.
+// usageOf asks the kernel about a running process.
 func usageOf(pid int) (usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -79,7 +79,7 @@ func (t *tenon) processes() (map[string]int, error) {
 
 func (t *tenon) stop() {}
 
-// asPromised fails when a node of the fleet is not as large as the price list says: the two would not have bought the same.
+// asPromised fails if a node of the fleet is not as large as the price list says: the rivals would not have bought the same.
 func asPromised(nodes []corev1.Node, sizes []size) error {
 	byName := map[string]size{}
 	for _, s := range sizes {

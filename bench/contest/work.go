@@ -20,13 +20,13 @@ import (
 	"github.com/tenon-sh/tenon/bench/day"
 )
 
-// tick is how often the watcher writes down where things stand.
+// tick is how often the watcher records the state.
 const tick = time.Second
 
-// scaledAfter is when all pods that were to go have gone, and nobody has taken a node away yet.
+// scaledAfter is a time by which all pods to be removed have gone, and no node has been removed yet.
 const scaledAfter = 25 * time.Second
 
-// work is the course of one rival's work.
+// work is one rival's run.
 type work struct {
 	options Options
 	rival   rival
@@ -38,7 +38,7 @@ type work struct {
 	pids    map[string]int
 }
 
-// point is where things stood at one moment after the scaling down.
+// point is the state at one moment after the scaling down.
 type point struct {
 	Seconds      float64 `json:"seconds"`
 	PricePerHour float64 `json:"pricePerHour"`
@@ -48,7 +48,7 @@ type point struct {
 	temporal     float64
 }
 
-// do does the work.
+// do runs the work.
 func (w *work) do(ctx context.Context) error {
 	if err := w.grow(ctx); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (w *work) do(ctx context.Context) error {
 	if err := w.dump(ctx, "before"); err != nil {
 		return err
 	}
-	// Kubernetes' clock has seconds; no pod is created in the one at whose end this begins.
+	// Kubernetes' timestamps have whole seconds; no pod is created in the second at whose end this begins.
 	start := time.Now().Truncate(time.Second).Add(time.Second)
 	if err := sleep(ctx, time.Until(start)); err != nil {
 		return err
@@ -88,10 +88,10 @@ func (w *work) do(ctx context.Context) error {
 	return w.conclude(start, used)
 }
 
-// whole is the bill with what nodes cost beside their machines.
+// whole returns the bill including the nodes' root volumes.
 func whole(r reading) float64 { return r.usd + float64(r.nodes)*rootVolume }
 
-// dump writes which pods are on which node, where people want to keep that.
+// dump writes which pods are on which node, if Options.Keep is set.
 func (w *work) dump(ctx context.Context, when string) error {
 	if w.options.Keep == "" {
 		return nil
@@ -116,7 +116,7 @@ func (w *work) dump(ctx context.Context, when string) error {
 	return writeJSON(filepath.Join(w.options.Keep, fmt.Sprintf("layout-%s-%s.json", w.rival.name(), when)), slices.Collect(maps.Values(layout)))
 }
 
-// grow brings all pods to run.
+// grow creates all pods and waits until they run.
 func (w *work) grow(ctx context.Context) error {
 	begin := time.Now()
 	if err := apply(ctx, w.client, deployments(podsBefore)); err != nil {
@@ -179,7 +179,7 @@ func (w *work) settle(ctx context.Context, start time.Time, before map[string]us
 	}
 }
 
-// conclude reads the figures from the course.
+// conclude computes the figures from the course.
 func (w *work) conclude(start time.Time, before map[string]usage) error {
 	r, err := w.book.read()
 	if err != nil {
@@ -209,7 +209,7 @@ func (w *work) conclude(start time.Time, before map[string]usage) error {
 	return nil
 }
 
-// used is what each process has used. A process that was started anew would have forgotten what it had used before.
+// used returns what each process has used. It fails if a process was restarted, because that would lose its earlier usage.
 func (w *work) used() (map[string]usage, error) {
 	pids, err := w.rival.processes()
 	if err != nil {
@@ -228,7 +228,7 @@ func (w *work) used() (map[string]usage, error) {
 	return all, nil
 }
 
-// apply applies manifests, server-side, after changes to each.
+// apply applies manifests server-side, after making the changes to each.
 func apply(ctx context.Context, c client.Client, manifests string, change ...func(map[string]any)) error {
 	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifests)))
 	for {
@@ -255,7 +255,7 @@ func apply(ctx context.Context, c client.Client, manifests string, change ...fun
 	}
 }
 
-// await tries until it succeeds.
+// await retries until try succeeds.
 func await(ctx context.Context, what string, limit time.Duration, try func() error) error {
 	for deadline := time.Now().Add(limit); ; {
 		err := try()

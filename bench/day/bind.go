@@ -17,8 +17,8 @@ import (
 
 type condition = metav1.Condition
 
-// bind gives pods that wait the nodes the kube-scheduler would give them. They come in no order that means anything, but for
-// those that were evicted after others.
+// bind binds waiting pods to the nodes that the kube-scheduler would choose. Pods come in arbitrary order, except that those
+// marked as evicted later come after the others.
 func (w *world) bind() {
 	names := slices.Sorted(maps.Keys(w.nodes))
 	slices.SortFunc(w.waiting, func(a, b *corev1.Pod) int {
@@ -35,7 +35,7 @@ func (w *world) bind() {
 	w.waiting = left
 }
 
-// turnOf is when a pod comes, beside the others that wait.
+// turnOf returns a pod's turn among the waiting ones.
 func (w *world) turnOf(p *corev1.Pod) int {
 	if w.later[p.UID] {
 		return 1
@@ -43,10 +43,10 @@ func (w *world) turnOf(p *corev1.Pod) int {
 	return 0
 }
 
-// choose is the node the kube-scheduler would take with its default plugins: of as many nodes with room as it compares, on
-// from where it stopped the last time, the one with the best sum of scores: half the shares of cores and memory left
-// (NodeResourcesFit), how equal they are (NodeResourcesBalancedAllocation), and, twice, how few pods of the same ReplicaSet
-// it has (PodTopologySpread with the default constraint on hostnames).
+// choose returns the node that the kube-scheduler would take with its default plugins. It compares as many nodes with room
+// as the kube-scheduler does, continuing where it stopped the last time, and takes the one with the best sum of scores: half
+// the shares of cores and memory left (NodeResourcesFit), how equal they are (NodeResourcesBalancedAllocation), and, twice,
+// how few pods of the same ReplicaSet it has (PodTopologySpread with the default constraint on hostnames).
 func (w *world) choose(p *corev1.Pod, names []string) *machine {
 	enough := len(names)
 	if enough > 100 {
@@ -94,14 +94,14 @@ func (m *machine) fits(p *corev1.Pod) bool {
 	return cpuOf(p) <= m.cpuLeft && memoryOf(p) <= m.memLeft && int64(len(m.pods)) < m.kind.Allocatable.Pods().Value()
 }
 
-// scores are, out of a hundred, how much is left beside a pod, and how equal the shares in use are.
+// scores returns, out of a hundred, how much is left beside a pod, and how equal the shares in use are.
 func (m *machine) scores(p *corev1.Pod) (least, balanced float64) {
 	cpu := float64(m.cpuLeft-cpuOf(p)) / float64(m.kind.Allocatable.Cpu().MilliValue())
 	memory := float64(m.memLeft-memoryOf(p)) / float64(m.kind.Allocatable.Memory().Value())
 	return 50 * (cpu + memory), 100 * (1 - math.Abs(cpu-memory)/2)
 }
 
-// large says that a pod takes a good part of the machine, as plan.Drain has it.
+// large reports whether a pod takes a large part of the machine, by the measure of plan.Drain.
 func (m *machine) large(p *corev1.Pod) bool {
 	return 4*cpuOf(p) >= m.kind.Allocatable.Cpu().MilliValue() || 4*memoryOf(p) >= m.kind.Allocatable.Memory().Value()
 }
@@ -118,7 +118,7 @@ func (m *machine) take(p *corev1.Pod, now time.Time) {
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: started}}}
 }
 
-// asNode is the machine in Kubernetes' form.
+// asNode returns the machine as Kubernetes objects.
 func (m *machine) asNode(now time.Time, consolidateAfter time.Duration) duel.Node {
 	n := workload.Joined(m.name, "default", m.kind, m.offering, m.born)
 	n.Claim.Status.LastPodEventTime = metav1.NewTime(m.lastEvent)

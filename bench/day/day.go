@@ -1,28 +1,29 @@
-// Package day plays a day of a cluster in which Deployments scale up and down, without a cluster: time goes in steps, and
-// what a cluster would do in one is done at once. Who consolidates is exchangeable; everything else is the same for
-// everybody.
+// Package day simulates a day of a cluster in which Deployments scale up and down, without a cluster: time advances in
+// steps, and what a cluster would do during a step happens at once. The consolidator is exchangeable; everything else is the
+// same for all.
 //
 // # A step
 //
-// Deployments change their replicas as the hour demands (demand.go). Pods that go are those a ReplicaSet would take, pods
-// that come are bound as the kube-scheduler would with its default plugins, which spread them (bind.go). For what fits nowhere
-// machines are bought as plan.Pack decides, whoever consolidates, and the pods bound to the machines they were bought for.
-// Then the consolidator is asked, again and again, until it wants nothing more or the step is over: an answer takes fifteen
-// seconds, because either waits so long before it believes one. A node may be consolidated when no pod has come to it or
-// left it for the pool's consolidateAfter. The pods of all nodes that go at the same time are bound anew together, in no
-// order that means anything, but that Tenon evicts the large ones first; if they do not fit, machines are bought for them.
+// Deployments change their replicas as the hour demands (demand.go). A ReplicaSet's rules choose the pods to remove; new
+// pods are bound as the kube-scheduler would with its default plugins, which spread them (bind.go). For pods that fit
+// nowhere, machines are bought as plan.Pack decides, whichever consolidator plays, and the pods are bound to the machines
+// bought for them. Then the consolidator is asked repeatedly until it wants nothing more or the step is over. Each answer
+// takes fifteen seconds, because Tenon and Karpenter both wait that long before they trust one. A node may be consolidated
+// when no pod has come to it or left it for the pool's consolidateAfter. The pods of all nodes that are removed at the same
+// time are bound together again, in arbitrary order, except that Tenon evicts the large ones first; if they do not fit,
+// machines are bought for them.
 //
 // # Spot
 //
-// A day may have spot machines, whose pools run dry: families in a zone together, as a seeded process has it (drought.go).
-// When Deployments have changed, the machines of dry pools are taken back; their pods are bound anew. Of the spot pools that a
-// launch lists EC2 takes the cheapest of the half with the most spare capacity, for everybody.
+// A day may have spot machines, whose pools run dry: a seeded process empties the pools of a family in a zone together
+// (drought.go). After Deployments have changed, the machines of dry pools are interrupted, and their pods are bound again.
+// For everybody, EC2 takes the cheapest among the half of the launch's spot pools with the most spare capacity.
 //
 // # What is counted
 //
-// The bill of the day, the pods that had to move because their node was taken away, and the nodes launched. What is saved
-// is the difference to the bill of a day on which only empty nodes go. With spot also the nodes that were taken back, their
-// pods, and the largest part of one workload that was lost in one step.
+// The bill of the day, the pods that had to move because their node was removed, and the nodes launched. The saving is the
+// difference to the bill of a day on which only empty nodes are removed. With spot, also the interrupted nodes, their pods,
+// and the largest part of one workload that was lost in one step.
 package day
 
 import (
@@ -45,64 +46,65 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// answerTime is how long a consolidator waits before it carries out what it decided.
+// answerTime is how long a consolidator waits before it carries out its decision.
 const answerTime = 15 * time.Second
 
-// Consolidator says what to take away from a cluster in which no pod waits. All decisions of one answer are carried out
-// together.
+// Consolidator decides which nodes to remove from a cluster in which no pod waits. All decisions of one answer are carried
+// out together.
 type Consolidator func(ctx context.Context, q *duel.Question) ([]duel.Decision, error)
 
 // Options describe the day.
 type Options struct {
 	Seed uint64
-	// Length is how long the day is, Step how long a step.
+	// Length is the length of the day, Step that of a step.
 	Length, Step time.Duration
-	// ConsolidateAfter is the pool's.
+	// ConsolidateAfter is the pool's setting.
 	ConsolidateAfter time.Duration
-	// Deployments is how many there are.
+	// Deployments is the number of Deployments.
 	Deployments int
-	// Catalogue is what can be bought: on demand, and with Spot as spot as well.
+	// Catalogue is what can be bought: on demand, and with Spot also as spot.
 	Catalogue []*cloud.InstanceType
-	// Spot says that spot machines are bought too, and taken back.
+	// Spot says that spot machines are bought too, and interrupted.
 	Spot bool
 	// Packing is the pool's annotation tenon.sh/packing; none if empty.
 	Packing string
-	// Buyer decides what is bought for pods that wait; nil means plan.Pack.
+	// Buyer decides what to buy for waiting pods; nil means plan.Pack.
 	Buyer func(ctx context.Context, q *duel.Question) (duel.Answer, error)
-	// Still is the time from which on no Deployment changes any more; zero if there is none.
+	// Still is the time after which no Deployment changes any more; zero means never.
 	Still time.Duration
-	// Waves is in how many waves the pods of Settle come: what comes in several is packed worse. Zero means one.
+	// Waves is the number of waves in which the pods of Settle arrive: several waves pack worse than one. Zero means one.
 	Waves int
-	// Going is for how long the pods go that Settle takes away. Zero means that all go at once.
+	// Going is the time over which Settle removes pods. Zero removes all at once.
 	Going time.Duration
-	// Watch is told of each decision before it is carried out; nil watches nothing.
+	// Watch is called with each decision before it is carried out; it may be nil.
 	Watch func(at time.Time, q *duel.Question, d duel.Decision)
 }
 
-// Usual is a day of 24 hours in steps of ten minutes, with forty Deployments.
+// Usual returns a day of 24 hours in steps of ten minutes, with forty Deployments.
 func Usual(catalogue []*cloud.InstanceType) Options {
 	return Options{Seed: 1, Length: 24 * time.Hour, Step: 10 * time.Minute, ConsolidateAfter: time.Minute, Deployments: 40, Catalogue: catalogue}
 }
 
-// Result is what became of the day.
+// Result is the outcome of the day.
 type Result struct {
 	// Dollars is the bill.
 	Dollars float64
-	// PodsMoved is how many pods were on nodes when those were taken away.
+	// PodsMoved is how many pods were on nodes when those were removed.
 	PodsMoved int
-	// Decisions is how many there were, NodesTaken how many nodes they took, Launched how many nodes were launched at all.
+	// Decisions is the number of decisions, NodesTaken the number of nodes they removed, Launched the number of all nodes
+	// launched.
 	Decisions, NodesTaken, Launched int
-	// MostPods and MostNodes are the largest numbers there were at the end of a step.
+	// MostPods and MostNodes are the largest numbers at the end of a step.
 	MostPods, MostNodes int
-	// Interrupted is how many spot nodes were taken back, PodsInterrupted how many pods were on them.
+	// Interrupted is the number of interrupted spot nodes, PodsInterrupted the number of pods on them.
 	Interrupted, PodsInterrupted int
-	// LargestLoss is the largest part of one workload, of at least six replicas, that was on the nodes taken back in one step,
-	// and LargeLosses how often that was more than a third.
+	// LargestLoss is the largest part of one workload, of at least six replicas, that was on the nodes interrupted in one
+	// step, and LargeLosses the number of times that it was more than a third.
 	LargestLoss float64
 	LargeLosses int
 }
 
-// Run plays the day.
+// Run simulates the day.
 func Run(ctx context.Context, o Options, consolidate Consolidator) (Result, error) {
 	w := newWorld(o)
 	for w.now.Before(Start.Add(o.Length)) {
@@ -125,7 +127,7 @@ func Run(ctx context.Context, o Options, consolidate Consolidator) (Result, erro
 	return w.result, nil
 }
 
-// Empty is a consolidator that takes empty nodes and no others.
+// Empty is a consolidator that removes only empty nodes.
 func Empty(_ context.Context, q *duel.Question) ([]duel.Decision, error) {
 	var empty []string
 	for i := range q.Nodes {
@@ -155,14 +157,14 @@ type world struct {
 	demand  []*demand
 	nodes   map[string]*machine
 	waiting []*corev1.Pod
-	later   map[types.UID]bool // of those that wait, the ones that were evicted after the others
+	later   map[types.UID]bool // waiting pods that were evicted after the others
 	// catalogue is what can be bought now, types the same by name.
 	catalogue []*cloud.InstanceType
 	types     map[string]*cloud.InstanceType
 	droughts  droughts
 	pool      *karpv1.NodePool
 	serial    int
-	turn      int // of the kube-scheduler, among the nodes
+	turn      int // the kube-scheduler's position among the nodes
 	uids      *rand.Rand
 	result    Result
 }
@@ -198,7 +200,7 @@ func newWorld(o Options) *world {
 	return w
 }
 
-// question is the cluster as a planner is asked about it.
+// question returns the cluster as a planner sees it.
 func (w *world) question() *duel.Question {
 	q := workload.Ask("day", w.waiting, w.catalogue, w.pool)
 	q.At = w.now
@@ -208,7 +210,7 @@ func (w *world) question() *duel.Question {
 	return q
 }
 
-// place gives every pod that waits a node.
+// place gives every waiting pod a node.
 func (w *world) place(ctx context.Context) error {
 	w.bind()
 	for range 3 {
@@ -231,7 +233,7 @@ func (w *world) place(ctx context.Context) error {
 	return fmt.Errorf("%d pods wait that nothing can be bought for, %s among them", len(w.waiting), w.waiting[0].Name)
 }
 
-// answer is what is to be bought for the pods that wait.
+// answer returns what to buy for the waiting pods.
 func (w *world) answer(ctx context.Context) (duel.Answer, error) {
 	if w.options.Buyer != nil {
 		return w.options.Buyer(ctx, w.question())
@@ -239,13 +241,13 @@ func (w *world) answer(ctx context.Context) (duel.Answer, error) {
 	return tenon.Plan(w.question()), nil
 }
 
-// sale is one thing that a machine may be.
+// sale is an offering that a machine may become.
 type sale struct {
 	kind     *cloud.InstanceType
 	offering cloud.Offering
 }
 
-// buy launches what EC2 would take of what a machine may be: spot, where that is possible.
+// buy launches what EC2 would choose among a machine's alternatives: spot if possible.
 func (w *world) buy(m duel.Machine) (*machine, error) {
 	var found []sale
 	for _, capacity := range []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand} {
@@ -267,7 +269,7 @@ func (w *world) buy(m duel.Machine) (*machine, error) {
 	return best, nil
 }
 
-// sales are what a machine may be of one capacity type.
+// sales returns what a machine may become with one capacity type.
 func (w *world) sales(m duel.Machine, capacity string) []sale {
 	var found []sale
 	for _, name := range m.Types {
@@ -281,7 +283,7 @@ func (w *world) sales(m duel.Machine, capacity string) []sale {
 	return found
 }
 
-// consolidate asks until nothing more is wanted, or the step is over.
+// consolidate asks until nothing more is wanted or the step is over.
 func (w *world) consolidate(ctx context.Context, ask Consolidator) error {
 	begin := w.now
 	defer func() { w.now = begin }()
@@ -307,7 +309,7 @@ func (w *world) consolidate(ctx context.Context, ask Consolidator) error {
 	return nil
 }
 
-// carryOut buys the replacements, and takes the nodes away.
+// carryOut buys the replacements and removes the nodes.
 func (w *world) carryOut(d duel.Decision) error {
 	for _, m := range d.Buy {
 		if _, err := w.buy(m); err != nil {
@@ -330,7 +332,7 @@ func (w *world) carryOut(d duel.Decision) error {
 	return nil
 }
 
-// evict takes a node away. Its pods wait: it is another pod that takes the place of each.
+// evict removes a node. Its pods wait, each as a new pod in place of the old one.
 func (w *world) evict(m *machine) {
 	for _, p := range m.pods {
 		p.Spec.NodeName, p.UID, p.CreationTimestamp = "", w.uid(), metav1.NewTime(w.now)
@@ -339,7 +341,7 @@ func (w *world) evict(m *machine) {
 	delete(w.nodes, m.name)
 }
 
-// account charges for a step.
+// account adds a step to the bill.
 func (w *world) account() {
 	pods := 0
 	for _, m := range w.nodes {
@@ -349,7 +351,7 @@ func (w *world) account() {
 	w.result.MostPods, w.result.MostNodes = max(w.result.MostPods, pods), max(w.result.MostNodes, len(w.nodes))
 }
 
-// price is what the nodes cost per hour.
+// price returns what the nodes cost per hour.
 func (w *world) price() float64 {
 	sum := 0.0
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) { // in order, because sums of fractions depend on it

@@ -24,7 +24,7 @@ func common(t *testing.T) []*cloud.InstanceType {
 	return catalogue
 }
 
-// play is a day that has to come to its end.
+// play runs a day and fails the test if it does not finish.
 func play(t *testing.T, o day.Options, c day.Consolidator) day.Result {
 	t.Helper()
 	result, err := day.Run(t.Context(), o, c)
@@ -34,7 +34,7 @@ func play(t *testing.T, o day.Options, c day.Consolidator) day.Result {
 	return result
 }
 
-// TestConsolidatedDayIsCheaper holds that what is moved is moved for something.
+// TestConsolidatedDayIsCheaper checks that moving pods saves money.
 func TestConsolidatedDayIsCheaper(t *testing.T) {
 	t.Parallel()
 	o := day.Usual(common(t))
@@ -49,7 +49,7 @@ func TestConsolidatedDayIsCheaper(t *testing.T) {
 	}
 }
 
-// TestDayRepeats holds that the same day has the same end: what is compared does not depend on luck.
+// TestDayRepeats checks that the same day has the same outcome: comparisons do not depend on luck.
 func TestDayRepeats(t *testing.T) {
 	t.Parallel()
 	o := day.Usual(common(t))
@@ -59,8 +59,8 @@ func TestDayRepeats(t *testing.T) {
 	}
 }
 
-// TestNoChurn holds for every decision of the day: nodes that have just been launched, or just seen a pod come or go, stay;
-// a replacement is not of a type it replaces, and costs less than what it replaces.
+// TestNoChurn checks every decision of the day: nodes that have just been launched, or just seen a pod come or go, stay; a
+// replacement is not of a type it replaces, and costs less than what it replaces.
 func TestNoChurn(t *testing.T) {
 	t.Parallel()
 	catalogue := common(t)
@@ -107,7 +107,7 @@ func TestNoChurn(t *testing.T) {
 	}
 }
 
-// TestStillClusterRests holds that a cluster to which nothing happens comes to rest: consolidation ends by itself.
+// TestStillClusterRests checks that consolidation ends by itself in a cluster that does not change.
 func TestStillClusterRests(t *testing.T) {
 	t.Parallel()
 	o := day.Usual(common(t))
@@ -121,7 +121,7 @@ func TestStillClusterRests(t *testing.T) {
 	}
 }
 
-// TestSpotDay holds that pools run dry on a day with spot, that it is cheaper all the same, and that it repeats.
+// TestSpotDay checks that pools run dry on a day with spot, that it is cheaper nevertheless, and that it repeats.
 func TestSpotDay(t *testing.T) {
 	t.Parallel()
 	o := day.Usual(common(t))

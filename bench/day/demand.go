@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// demand is a Deployment, and how many replicas it has at which hour.
+// demand is a Deployment and its number of replicas by hour.
 type demand struct {
 	name        string
 	cpu, memory int64 // thousandths of a core, MiB
@@ -29,7 +29,7 @@ type demand struct {
 	count int
 }
 
-// draw makes Deployments: six of ten follow the day, two are bursts of batch work, two hardly change.
+// draw creates Deployments: six of ten follow the day, two are bursts of batch work, two hardly change.
 func draw(seed uint64, count int) []*demand {
 	d := rand.New(rand.NewPCG(seed, 9))
 	between := func(low, high int) int { return low + d.IntN(high-low+1) }
@@ -55,7 +55,7 @@ func draw(seed uint64, count int) []*demand {
 	return all
 }
 
-// replicas is how many there are at a time. An autoscaler does not hold them quite still.
+// replicas returns the number of replicas at a time. An autoscaler does not keep it quite constant.
 func (d *demand) replicas(at time.Time) int {
 	hour := at.Sub(Start).Hours()
 	curve := max(0, math.Cos((hour-d.busiest)/24*2*math.Pi))
@@ -70,7 +70,7 @@ func (d *demand) replicas(at time.Time) int {
 	return count
 }
 
-// scale lets pods come and go.
+// scale adds and removes pods.
 func (w *world) scale() {
 	for _, d := range w.demand {
 		want := d.replicas(w.now)
@@ -81,7 +81,7 @@ func (w *world) scale() {
 	}
 }
 
-// come makes so many pods, which wait.
+// come creates pods, which wait.
 func (d *demand) come(w *world, count int) {
 	for range count {
 		d.count++
@@ -90,8 +90,8 @@ func (d *demand) come(w *world, count int) {
 	}
 }
 
-// retire takes pods away as a ReplicaSet does: those first that share a node with the most of their like, then the younger
-// ones, as far as the scale of their ages, which is logarithmic, tells them apart, and then by UID.
+// retire removes pods as a ReplicaSet does: first those that share a node with the most pods of their kind, then the younger
+// ones, as far as the logarithmic scale of their ages tells them apart, and then by UID.
 func (w *world) retire(d *demand, count int) {
 	on := map[string]int{}
 	for _, p := range d.pods {
@@ -113,12 +113,12 @@ func (w *world) retire(d *demand, count int) {
 	d.pods = d.pods[:len(d.pods)-count]
 }
 
-// uid is one that nobody has: as arbitrary as the real ones, and the same whenever the same day is played.
+// uid returns a new UID: as arbitrary as a real one, and the same whenever the same day is simulated.
 func (w *world) uid() types.UID {
 	return types.UID(fmt.Sprintf("%016x", w.uids.Uint64()))
 }
 
-// pod is one more replica.
+// pod creates another replica.
 func (d *demand) pod(now time.Time, uid types.UID) *corev1.Pod {
 	name, yes, created := fmt.Sprintf("%s-%05d", d.name, d.count), true, metav1.NewTime(now)
 	return &corev1.Pod{

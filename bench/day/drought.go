@@ -13,57 +13,58 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// Spot pools, which are an instance type in a zone, have more spare capacity and less. How much follows from the seed, the
-// pool's name and the hour: most of it is the family's in the zone, a part the family's everywhere, a part the pool's own. So
-// the sizes of a family run dry together, and different families do not. A pool that is dry takes its machines back and
-// sells none, which everybody is told.
+// A spot pool is an instance type in a zone. Its spare capacity follows from the seed, the pool's name and the hour: most of
+// it depends on the family in the zone, a part on the family everywhere, a part on the pool alone. So the sizes of a family
+// run dry together, and different families do not. A dry pool interrupts its machines and sells none, and everybody knows
+// it.
 
 const (
-	// dryBelow is the spare capacity, in parts of the most there is, below which a pool is dry: on a bad day, about a sixth of the time.
+	// dryBelow is the spare capacity, as a part of the maximum, below which a pool is dry: on a bad day, about a sixth of
+	// the time.
 	dryBelow = 0.3
-	// The parts of a pool's spare capacity, and how many hours each takes to go from one level to the next.
+	// The shares of a pool's spare capacity, and how many hours each takes to move from one level to the next.
 	zoneShare, familyShare, ownShare = 0.6, 0.2, 0.2
 	zoneHours, familyHours, ownHours = 5, 9, 3
-	// countsFrom is from how many replicas on a workload's losses are counted: of two, half goes with any node.
+	// countsFrom is the least number of replicas for which a workload's losses count: of two, any node takes half.
 	countsFrom = 6
-	// tooMuch is the part of a workload that should never go at once.
+	// tooMuch is the part of a workload that should never be lost at once.
 	tooMuch = 1.0 / 3
 )
 
-// droughts say when which pool is dry.
+// droughts tells which pool is dry at what time.
 type droughts struct{ seed uint64 }
 
-// spare is how much spare capacity a pool has, in parts of the most there is.
+// spare returns a pool's spare capacity, as a part of the maximum.
 func (d droughts) spare(instanceType, zone string, at time.Time) float64 {
 	family, _, _ := strings.Cut(instanceType, ".")
 	hour := at.Sub(Start).Hours()
 	return zoneShare*d.level(hour/zoneHours, family, zone) + familyShare*d.level(hour/familyHours, family) + ownShare*d.level(hour/ownHours, instanceType, zone, "own")
 }
 
-// level moves evenly within [0,1), from one drawn level to the next. Different names move at different times.
+// level moves linearly within [0,1), from one drawn level to the next. Different names change at different times.
 func (d droughts) level(at float64, names ...string) float64 {
 	from, part := math.Modf(at + d.draw(append(names, "phase")...))
 	drawn := func(n float64) float64 { return d.draw(append(slices.Clone(names), strconv.Itoa(int(n)))...) }
 	return drawn(from)*(1-part) + drawn(from+1)*part
 }
 
-// draw maps names to [0,1), evenly.
+// draw maps names to [0,1), uniformly.
 func (d droughts) draw(names ...string) float64 {
 	h := fnv.New64a()
 	h.Write([]byte(strings.Join(names, "\x00") + "\x00" + strconv.FormatUint(d.seed, 10)))
 	x := h.Sum64()
 	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd // the finalizer of MurmurHash3: FNV alone leaves near names near
+	x *= 0xff51afd7ed558ccd // the finalizer of MurmurHash3: FNV alone keeps similar names close
 	x ^= x >> 33
 	return float64(x>>11) / (1 << 53)
 }
 
-// dry says whether an offering is of a spot pool that is dry.
+// dry reports whether an offering belongs to a dry spot pool.
 func (w *world) dry(name string, offering cloud.Offering) bool {
 	return offering.CapacityType == karpv1.CapacityTypeSpot && w.droughts.spare(name, offering.Zone, w.now) < dryBelow
 }
 
-// interrupt takes the machines of dry pools back, and what these pools sell off the catalogue.
+// interrupt takes back the machines of dry pools, and removes what these pools sell from the catalogue.
 func (w *world) interrupt() {
 	if !w.options.Spot {
 		return
@@ -100,7 +101,7 @@ func (w *world) interrupt() {
 	}
 }
 
-// stock makes the catalogue anew, as it is now.
+// stock rebuilds the catalogue as it is now.
 func (w *world) stock() {
 	w.catalogue = make([]*cloud.InstanceType, len(w.options.Catalogue))
 	for i, t := range w.options.Catalogue {
@@ -113,8 +114,8 @@ func (w *world) stock() {
 	}
 }
 
-// deeper are those of some offerings that EC2 would choose the cheapest of: all on-demand ones, and of spot pools the half
-// with more spare capacity.
+// deeper returns the offerings from which EC2 would choose the cheapest: all on-demand ones, or the half of the spot pools
+// with the most spare capacity.
 func (w *world) deeper(all []sale) []sale {
 	if len(all) == 0 || all[0].offering.CapacityType != karpv1.CapacityTypeSpot {
 		return all

@@ -11,34 +11,34 @@ import (
 	"github.com/tenon-sh/tenon/bench/duel"
 )
 
-// Group are pods of one size, some of which go.
+// Group is a set of pods of one size, some of which are removed.
 type Group struct {
 	Name string
 	// CPU is in thousandths of a core, Memory in MiB.
 	CPU, Memory int64
-	// Before and After are how many pods there are.
+	// Before and After are the numbers of pods.
 	Before, After int
 }
 
-// Node is a node that is there at the beginning, with so many pods of each Group, by name.
+// Node is a node that exists at the beginning, with its number of pods of each Group, by name.
 type Node struct {
 	Type string         `json:"type"`
 	Pods map[string]int `json:"pods"`
 }
 
-// Settled is what became of a cluster from which pods were taken.
+// Settled is the outcome for a cluster from which pods were removed.
 type Settled struct {
-	// Before and After are what its nodes cost per hour.
+	// Before and After are what the nodes cost per hour.
 	Before, After float64
-	// NodesBefore and NodesAfter are how many there were.
+	// NodesBefore and NodesAfter are the numbers of nodes.
 	NodesBefore, NodesAfter int
-	// Steps is how many steps it took until nothing more was wanted.
+	// Steps is the number of steps until nothing more was wanted.
 	Steps int
 	Result
 }
 
-// Settle brings pods to an empty cluster or, where there is a layout, to the nodes they are on there; takes some away, and
-// consolidates until nothing more is wanted.
+// Settle brings pods to an empty cluster or, if there is a layout, to the nodes it lists; removes some, and consolidates
+// until nothing more is wanted.
 func Settle(ctx context.Context, o Options, groups []Group, layout []Node, consolidate Consolidator) (Settled, error) {
 	w := newWorld(o)
 	w.demand = nil
@@ -82,7 +82,7 @@ func Settle(ctx context.Context, o Options, groups []Group, layout []Node, conso
 	return s, nil
 }
 
-// lay makes the nodes of a layout, with their pods.
+// lay creates the nodes of a layout, with their pods.
 func (w *world) lay(layout []Node) error {
 	for _, n := range layout {
 		m, err := w.buy(duel.Machine{Types: []string{n.Type}, Zones: []string{w.options.Catalogue[0].Offerings[0].Zone}, CapacityTypes: []string{karpv1.CapacityTypeOnDemand}})
@@ -102,7 +102,7 @@ func (w *world) lay(layout []Node) error {
 	return nil
 }
 
-// put gives the pods a machine was bought for that machine: the kube-scheduler is told so.
+// put binds pods to the machine bought for them, as if they had been nominated to it.
 func (w *world) put(m *machine, keys []string) {
 	meant := make(map[string]bool, len(keys))
 	for _, key := range keys {

@@ -11,14 +11,15 @@ import (
 	"github.com/tenon-sh/tenon/bench/tenon"
 )
 
-// usualDays is how many days are played. What a single one costs depends on which machines its first pods happen to get.
+// usualDays is the number of simulated days. The cost of a single day depends on which machines its first pods happen to
+// get.
 const usualDays = 7
 
-// dayRow is a line about simulated days; dollars, pods and nodes are those of all of them.
+// dayRow is a row about simulated days; dollars, pods and nodes are totals over all of them.
 type dayRow struct {
 	Name string `json:"name"`
 	Days int    `json:"days"`
-	// MostPods and MostNodes are those of the busiest hour of any day, where only empty nodes go.
+	// MostPods and MostNodes are from the busiest hour of any day, with only empty nodes removed.
 	MostPods           int     `json:"mostPods"`
 	MostNodes          int     `json:"mostNodes"`
 	DollarsWithout     float64 `json:"dollarsWithoutConsolidation"`
@@ -36,7 +37,7 @@ type dayRow struct {
 	PeerSeconds        float64 `json:"peerSeconds"`
 }
 
-// simulatedDay plays each day three times.
+// simulatedDay simulates each day three times.
 func simulatedDay(ctx context.Context, _ settings) (any, error) {
 	catalogue, err := market.Common(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // podsPerNode is the mean.
 const podsPerNode = 10
 
-// evaluated is a line about one look at a cluster.
+// evaluated is a row about one evaluation of a cluster.
 type evaluated struct {
 	Name         string  `json:"name"`
 	Nodes        int     `json:"nodes"`
@@ -25,30 +25,30 @@ type evaluated struct {
 	TenonSeconds float64 `json:"tenonSeconds"`
 	PeerSeconds  float64 `json:"peerSeconds"`
 	Ratio        float64 `json:"ratio"`
-	// PeerCandidates is how many simulations PeerSeconds stands for, PeerAsked how many of them were timed.
+	// PeerCandidates is the number of simulations that PeerSeconds covers, PeerAsked how many of them were timed.
 	PeerCandidates       int     `json:"peerCandidates"`
 	PeerAsked            int     `json:"peerAsked"`
 	PeerSecondsPerAnswer float64 `json:"peerSecondsPerCandidate"`
-	// TenonCPUSeconds and PeerCPUSeconds are times of cores, which others on the machine do not lengthen.
+	// TenonCPUSeconds and PeerCPUSeconds are CPU times, which other load on the machine does not lengthen.
 	TenonCPUSeconds float64 `json:"tenonCpuSeconds"`
 	PeerCPUSeconds  float64 `json:"peerCpuSeconds"`
-	// TenonFirstCommand is after how many seconds Tenon has its first command, which is when it has all of them. PeerFirst
-	// and PeerFirstMove are when Karpenter has its first one of any kind, and its first that moves pods; zero where its
-	// methods find none in the time that they allow themselves.
+	// TenonFirstCommand is the time in seconds until Tenon has its first command, and with it all of them. PeerFirst and
+	// PeerFirstMove are the times until Karpenter has its first command of any kind, and the first that moves pods; zero if
+	// its methods find none in the time that they allow themselves.
 	TenonFirstCommand float64 `json:"tenonSecondsToFirstCommand"`
 	PeerFirst         float64 `json:"peerSecondsToFirstCommand"`
 	PeerFirstMove     float64 `json:"peerSecondsToFirstMove"`
-	// TenonFirstHour and PeerFirstHour are how many commands either decides about in its first hour: Tenon those of one look,
-	// Karpenter one after the other, with the wait that it makes after each.
+	// TenonFirstHour and PeerFirstHour are how many commands each decides on in its first hour: Tenon all those of one
+	// evaluation, Karpenter one after the other, with its wait after each.
 	TenonFirstHour int `json:"tenonCommandsInFirstHour"`
 	PeerFirstHour  int `json:"peerCommandsInFirstHour"`
-	// TenonCommands take TenonNodes nodes, and save dollars per hour.
+	// TenonCommands remove TenonNodes nodes, and save this many dollars per hour.
 	TenonCommands     int     `json:"tenonCommands"`
 	TenonNodes        int     `json:"tenonNodes"`
 	TenonSavesPerHour float64 `json:"tenonSavesPerHour"`
 }
 
-// evaluation measures one look at so many nodes. The peer's sample is divided.
+// evaluation measures one evaluation of a cluster of the given size. The peer's sample is divided by divisor.
 func evaluation(name string, nodes, divisor int, use workload.Use) measurement {
 	return measurement{name, func(ctx context.Context, s settings) (any, error) {
 		types, err := market.EC2(ctx)
@@ -91,7 +91,8 @@ func evaluation(name string, nodes, divisor int, use workload.Use) measurement {
 	}}
 }
 
-// firstHour is how many commands the peer comes to in an hour, if each that moves pods takes it as long as the first.
+// firstHour returns how many commands the peer decides on in an hour, if each one that moves pods takes it as long as the
+// first.
 func firstHour(pass karpenter.Pass) int {
 	if pass.FirstMove == 0 {
 		return pass.Commands

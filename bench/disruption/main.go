@@ -1,34 +1,34 @@
-// Disruption measures how nodes are taken away, by Tenon and by Karpenter, and prints what either makes of it.
+// Disruption measures how Tenon and Karpenter remove nodes, and prints the results.
 //
 // # Evaluation
 //
-// A cluster of 1,000 nodes and 10,000 pods, and one of five times that (workload.Fleet), on the instance types of EC2: each
-// once so that many nodes may go, and once so full that few may. Tenon
-// is asked by plan.Disrupt for everything at once: all nodes, all reasons, every command that can be carried out; the median
-// of three, each from a snapshot nobody has looked at before. Karpenter is asked with its own SimulateScheduling, on the same
-// state, what becomes of the pods of one candidate; it is asked about a sample of its candidates, taken evenly, and its time
-// for all of them is the mean times their number. A pass of its single-node consolidation does just that; its searches for
-// several nodes at once, and the fifteen seconds it waits for each command, come on top and are not counted there. Then its
-// methods are asked in their order, as long as they allow themselves, for the first command and for the first that moves
-// pods; how many it decides about in an hour follows from that and from its wait. Tenon has all its commands at once.
+// A cluster of 1,000 nodes and 10,000 pods, and one five times as large (workload.Fleet), on the instance types of EC2: each
+// once with many removable nodes, and once so full that few can be removed. Tenon is asked by plan.Disrupt for everything at
+// once: all nodes, all reasons, every command that can be carried out; the figure is the median of three runs, each on a
+// fresh snapshot. Karpenter's own SimulateScheduling is asked, on the same state, where the pods of one candidate would go;
+// it is asked about an evenly taken sample of its candidates, and its time for all of them is the mean times their number. A
+// pass of its single-node consolidation does just that; its searches for several nodes at once, and the fifteen seconds it
+// waits for each command, come on top and are not counted there. Then its methods are run in their order, for as long as
+// they allow themselves, to find the first command and the first that moves pods; how many commands it decides on in an hour
+// follows from that and from its wait. Tenon has all its commands at once.
 //
 // # A day
 //
 // Forty Deployments scale up and down for 24 hours of simulated time (package day), once with plan.Disrupt, once with
 // Karpenter's emptiness, multi-node and single-node consolidation, called directly. Which pods come and go, how they are
-// bound and what is bought for them is the same for both.
+// bound, and what is bought for them is the same for both.
 //
 // # A day on which spot pools run dry
 //
-// The same Deployments on spot machines, whose pools run dry by a seeded process (package day), on three days: by Tenon as it
-// is, by Tenon that looks at the price alone (packing cheapest), and with Karpenter's scheduler and consolidation.
+// The same Deployments on spot machines, whose pools run dry by a seeded process (package day), on three days: with Tenon as
+// it is, with Tenon packing by price alone (packing cheapest), and with Karpenter's scheduler and consolidation.
 //
 // # End to end
 //
-// The real thing, on a laboratory with a real control plane, one after the other (package contest). It takes about half an
-// hour, of which Karpenter takes more than half.
+// Both do real work on a laboratory with a real control plane, one after the other (package contest). It takes about half an
+// hour, more than half of it for Karpenter.
 //
-// The figures go to a file; what is not measured, because -only leaves it out, stays there as it was.
+// The figures are written to a file; rows that -only leaves out stay as they were.
 package main
 
 import (
@@ -50,7 +50,7 @@ import (
 	"github.com/tenon-sh/tenon/bench/workload"
 )
 
-// cores is how many either side may use.
+// cores is how many cores each of the two may use.
 const cores = 2
 
 type settings struct {
@@ -78,7 +78,7 @@ func main() {
 	}
 }
 
-// measurement is one line of figures.
+// measurement produces one row of figures.
 type measurement struct {
 	name    string
 	measure func(ctx context.Context, s settings) (row any, err error)
@@ -136,7 +136,7 @@ func endToEnd(name string) measurement {
 	}}
 }
 
-// keep puts a row into the file, in the place of one with its name.
+// keep writes a row to the file, replacing one with the same name.
 func keep(path string, row any) error {
 	rows, err := read(path)
 	if err != nil {
@@ -185,7 +185,7 @@ func nameOf(row json.RawMessage) string {
 	return named.Name
 }
 
-// progress tells people that something still happens.
+// progress prints a line of progress to standard error.
 func progress(format string, values ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", values...)
 }

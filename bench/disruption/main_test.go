@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRowsReplaceEachOther holds that the file has one row of each name, in the order of the measurements.
+// TestRowsReplaceEachOther checks that the file has one row of each name, in the order of the measurements.
 func TestRowsReplaceEachOther(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out", "rows.json")

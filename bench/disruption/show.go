@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/bench/contest"
 )
 
-// show prints what the file holds.
+// show prints the rows of the file.
 func show(path string) error {
 	rows, err := read(path)
 	if err != nil {

@@ -13,34 +13,34 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// spotSeeds are the days with spot that are played: one says little about what happens a few times a day.
+// spotSeeds is the number of simulated days with spot: one says little about what happens a few times a day.
 const spotSeeds = 3
 
-// spotRow is a line about days on which spot pools run dry.
+// spotRow is a row about days on which spot pools run dry.
 type spotRow struct {
 	Name string `json:"name"`
 	Days int    `json:"days"`
-	// Spread is Tenon as it is, Cheapest Tenon that looks at the price alone.
+	// Spread is Tenon as it is, Cheapest is Tenon packing by price alone.
 	Spread   spotDays `json:"tenon"`
 	Cheapest spotDays `json:"tenonByPriceAlone"`
 	Peer     spotDays `json:"peer"`
 }
 
-// spotDays is what became of all days together.
+// spotDays is the outcome of all days together.
 type spotDays struct {
 	Dollars          float64 `json:"dollars"`
 	NodesInterrupted int     `json:"nodesInterrupted"`
 	PodsInterrupted  int     `json:"podsInterrupted"`
 	PodsMoved        int     `json:"podsMoved"`
 	NodesLaunched    int     `json:"nodesLaunched"`
-	// LargestLoss is the largest part of a workload of six replicas or more that was lost at once, LargeLosses how often that
-	// was more than a third.
+	// LargestLoss is the largest part of a workload of six replicas or more that was lost at once, LargeLosses the number of
+	// times that it was more than a third.
 	LargestLoss float64 `json:"largestLoss"`
 	LargeLosses int     `json:"largeLosses"`
 	Seconds     float64 `json:"seconds"`
 }
 
-// spotDay plays the days three times.
+// spotDay simulates the days three times.
 func spotDay(ctx context.Context, _ settings) (any, error) {
 	catalogue, err := market.Common(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package duel holds what two planners are asked and what they answer, in words neither of them owns: a Question is made
+// Package duel defines the questions for two planners and their answers, in terms that belong to neither: a Question is made
 // of Kubernetes objects and a catalogue, an Answer of machines, prices and pods.
 package duel
 
@@ -18,26 +18,26 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// Question is one cluster at one moment, and the pods that wait in it. Planners must not modify it.
+// Question is one cluster at one moment, with its waiting pods. Planners must not modify it.
 type Question struct {
-	// Name says what the question is about.
+	// Name describes the question.
 	Name string
 	// Pods are those that no node runs yet.
 	Pods []*corev1.Pod
-	// Pools are the NodePools, all Ready, each with the name of a key of Types.
+	// Pools are the NodePools, all of them Ready; the name of each is a key of Types.
 	Pools []*karpv1.NodePool
-	// Types are what can be launched for each NodePool, by its name.
+	// Types are the instance types that each NodePool may launch, by its name.
 	Types map[string][]*cloud.InstanceType
-	// Nodes are the nodes that are there.
+	// Nodes are the existing nodes.
 	Nodes      []Node
 	DaemonSets []*appsv1.DaemonSet
 	Namespaces []*corev1.Namespace
-	// Claims, Volumes, StorageClasses and CSINodes are what pods mount, and how.
+	// Claims, Volumes, StorageClasses and CSINodes describe the storage that pods mount.
 	Claims         []*corev1.PersistentVolumeClaim
 	Volumes        []*corev1.PersistentVolume
 	StorageClasses []*storagev1.StorageClass
 	CSINodes       []*storagev1.CSINode
-	// Budgets are the PodDisruptionBudgets. Who asks only where pods go needs none.
+	// Budgets are the PodDisruptionBudgets. They matter only when nodes are to be removed.
 	Budgets []*policyv1.PodDisruptionBudget
 	// IgnorePreferences asks for the preference policy Ignore.
 	IgnorePreferences bool
@@ -46,24 +46,24 @@ type Question struct {
 	// NotNominated says that the kube-scheduler is not told which node was planned for a pod, as before Kubernetes 1.35. The
 	// peer never tells it.
 	NotNominated bool
-	// At is when the question is asked; zero means an hour that all questions share.
+	// At is the time of the question; zero means a time that all questions share.
 	At time.Time
 }
 
-// Node is a node that joined long ago, with its claim and the pods that run on it.
+// Node is a node that joined long ago, with its claim and its running pods.
 type Node struct {
 	Node  *corev1.Node
 	Claim *karpv1.NodeClaim
 	Pods  []*corev1.Pod
 }
 
-// Answer is what a planner makes of a Question.
+// Answer is a planner's answer to a Question.
 type Answer struct {
-	// Machines are the nodes it would create.
+	// Machines are the nodes to create.
 	Machines []Machine
-	// Existing are the pods that go to nodes which are there: the node by the pod's namespace/name.
+	// Existing maps the namespace/name of each pod that goes to an existing node to that node.
 	Existing map[string]string
-	// Unplaced are the pods nothing can be done for, by namespace/name, and why.
+	// Unplaced maps the namespace/name of each pod that cannot be placed to the reason.
 	Unplaced map[string]string
 	// Took is the time from the question in the planner's own form to its answer.
 	Took time.Duration
@@ -74,28 +74,28 @@ type Answer struct {
 // Machine is a node to create.
 type Machine struct {
 	Pool string
-	// Types, Zones and CapacityTypes may be launched.
+	// Types, Zones and CapacityTypes are the alternatives for the launch.
 	Types         []string
 	Zones         []string
 	CapacityTypes []string
-	// Price is that of the cheapest offering among them, in US dollars per hour.
+	// Price is the price of the cheapest offering among them, in US dollars per hour.
 	Price float64
-	// Pods are namespace/name.
+	// Pods are named by namespace/name.
 	Pods []string
 }
 
-// Decision is to take nodes away, when what is bought for it serves.
+// Decision is to remove nodes once the machines bought for it serve.
 type Decision struct {
-	// Reason is Empty, Drifted or Underutilized, as a disruption's budget names it.
+	// Reason is Empty, Drifted or Underutilized, as in a disruption budget.
 	Reason string
 	// Nodes are names of Nodes.
 	Nodes []string
 	Buy   []Machine
-	// LargeFirst says that of the pods on the Nodes those that take a fourth of their node are evicted before the others.
+	// LargeFirst says that pods that take a fourth of their node are evicted before the others.
 	LargeFirst bool
 }
 
-// Cost is the price of all machines, in US dollars per hour.
+// Cost returns the price of all machines, in US dollars per hour.
 func (a Answer) Cost() float64 {
 	sum := 0.0
 	for i := range a.Machines {
@@ -104,7 +104,7 @@ func (a Answer) Cost() float64 {
 	return sum
 }
 
-// Placed is the number of pods that get a node.
+// Placed returns the number of pods that get a node.
 func (a Answer) Placed() int {
 	placed := len(a.Existing)
 	for i := range a.Machines {
@@ -113,7 +113,7 @@ func (a Answer) Placed() int {
 	return placed
 }
 
-// Missing are the pods that the answer forgets and those it names twice: there must be none.
+// Missing returns the pods that the answer omits or names twice: there must be none.
 func (q *Question) Missing(a Answer) []string {
 	seen := make(map[string]int, len(q.Pods))
 	for _, machine := range a.Machines {
@@ -136,7 +136,7 @@ func (q *Question) Missing(a Answer) []string {
 	return wrong
 }
 
-// Summary counts machines by type, the most expensive sum first, for people.
+// Summary lists the machines by type for people, the most expensive total first.
 func (a Answer) Summary() string {
 	type line struct {
 		what  string
@@ -161,5 +161,5 @@ func (a Answer) Summary() string {
 	return text
 }
 
-// Key is a pod's namespace/name.
+// Key returns a pod's namespace/name.
 func Key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cache answers what the peer asks of pods, nodes and disruption budgets as its own cache in front of the API server does: from memory, by an
-// index on the pods' nodes, and with a copy of each object, except where the asker wants none. The fake client that answers
-// the rest goes through all objects, as JSON, for every question.
+// cache answers the peer's reads of pods, nodes and disruption budgets as its own cache in front of the API server does:
+// from memory, with an index on the pods' nodes, and with a copy of each object unless the caller wants none. The fake
+// client behind it goes through all objects, as JSON, for every read.
 type cache struct {
 	client.Client
 	pods    []*corev1.Pod
@@ -23,7 +23,7 @@ type cache struct {
 	budgets []*policyv1.PodDisruptionBudget
 }
 
-// newCache holds pods and nodes in front of a client that knows the rest.
+// newCache returns a cache of pods and nodes in front of a client that answers everything else.
 func newCache(rest client.Client) *cache {
 	return &cache{Client: rest, byNode: map[string][]*corev1.Pod{}, nodes: map[string]*corev1.Node{}}
 }
@@ -85,7 +85,7 @@ func (c *cache) List(ctx context.Context, list client.ObjectList, options ...cli
 	return c.Client.List(ctx, list, options...)
 }
 
-// copied is a copy, or the object itself where that is asked for.
+// copied returns a copy, or the object itself if share is set.
 func copied[T interface{ DeepCopy() T }](o T, share bool) T {
 	if share {
 		return o

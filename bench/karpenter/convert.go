@@ -16,19 +16,19 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// nodeClassGroup and nodeClassKind are those of the node class the peer's fake cloud provider supports.
+// nodeClassGroup and nodeClassKind identify the node class that the peer's fake cloud provider supports.
 const (
 	nodeClassGroup = "karpenter.test.sh"
 	nodeClassKind  = "TestNodeClass"
 )
 
-// The peer keeps the labels its cloud provider knows in a global, which has to be filled before anything is asked.
+// The peer keeps the labels its cloud provider knows in a global, which must be filled before the peer is used.
 func init() {
 	peerv1.WellKnownLabels = peerv1.WellKnownLabels.Union(karpv1.WellKnownLabels()).Union(karpv1.AWSWellKnownLabels())
 }
 
-// nodePool is the pool in the peer's type: the resource is the same, so JSON carries it over. The node class becomes
-// one that the peer's fake cloud provider supports.
+// nodePool converts a pool to the peer's type: the resource is the same, so JSON carries it over. The node class becomes one
+// that the peer's fake cloud provider supports.
 func nodePool(pool *karpv1.NodePool) (*peerv1.NodePool, error) {
 	converted := &peerv1.NodePool{}
 	if err := carry(pool, converted); err != nil {
@@ -39,7 +39,7 @@ func nodePool(pool *karpv1.NodePool) (*peerv1.NodePool, error) {
 	return converted, nil
 }
 
-// nodeClaim is the claim in the peer's type.
+// nodeClaim converts a claim to the peer's type.
 func nodeClaim(claim *karpv1.NodeClaim) (*peerv1.NodeClaim, error) {
 	converted := &peerv1.NodeClaim{}
 	if err := carry(claim, converted); err != nil {
@@ -56,7 +56,7 @@ func carry(from, to any) error {
 	return json.Unmarshal(data, to)
 }
 
-// instanceTypes are the types as the peer's cloud provider would describe them.
+// instanceTypes converts the types to what the peer's cloud provider would report.
 func instanceTypes(types []*cloud.InstanceType) []*cloudprovider.InstanceType {
 	converted := make([]*cloudprovider.InstanceType, len(types))
 	for i, t := range types {
@@ -92,7 +92,7 @@ func instanceType(t *cloud.InstanceType) *cloudprovider.InstanceType {
 		scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, slices.Compact(zones)...),
 		scheduling.NewRequirement(peerv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, slices.Compact(kinds)...),
 	)
-	// A provider has to define every label it knows; what a type does not have, it has to say.
+	// A provider has to define every label it knows, including those that a type does not have.
 	for key := range karpv1.AWSWellKnownLabels() {
 		if _, labelled := t.Labels[key]; !labelled {
 			converted.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist))

@@ -28,7 +28,7 @@ import (
 	"github.com/tenon-sh/tenon/bench/duel"
 )
 
-// Disruptor is the peer's disruption controller without the loop around it: its mirror of a cluster, and its own methods.
+// Disruptor is the peer's disruption controller without its loop: its mirror of a cluster, and its own methods.
 type Disruptor struct {
 	clock       clock.Clock
 	client      *cache
@@ -39,14 +39,14 @@ type Disruptor struct {
 	queue       *disruption.Queue
 }
 
-// quiet is a context in which the peer logs nothing.
+// quiet returns a context in which the peer logs nothing.
 func quiet(ctx context.Context) context.Context {
 	log.SetLogger(logging.NopLogger)
 	ctx = injection.WithControllerName(log.IntoContext(ctx, logging.NopLogger), "disruption")
 	return options.ToContext(ctx, test.Options())
 }
 
-// NewDisruptor fills the peer's mirror with the nodes and pods of a question that has no pods of its own.
+// NewDisruptor fills the peer's mirror with the nodes and pods of a question. It fails if the question has waiting pods.
 func NewDisruptor(ctx context.Context, q *duel.Question, clk clock.Clock) (*Disruptor, error) {
 	if len(q.Pods) > 0 {
 		return nil, errors.New("a cluster to take nodes from has no pods that wait")
@@ -76,7 +76,7 @@ func NewDisruptor(ctx context.Context, q *duel.Question, clk clock.Clock) (*Disr
 	return d, nil
 }
 
-// add tells the mirror of a node and its pods.
+// add adds a node and its pods to the mirror.
 func (d *Disruptor) add(ctx context.Context, n *duel.Node) error {
 	claim, err := nodeClaim(n.Claim)
 	if err != nil {
@@ -101,23 +101,23 @@ func (d *Disruptor) add(ctx context.Context, n *duel.Node) error {
 	return nil
 }
 
-// Scan is how long the peer's SimulateScheduling takes for one candidate.
+// Scan is the time that the peer's SimulateScheduling takes for one candidate.
 type Scan struct {
-	// Candidates are all nodes of which it would ask whether they can be consolidated; Asked how many of them it was
-	// asked about here, taken evenly.
+	// Candidates is the number of nodes that it would try to consolidate; Asked is how many of them were timed here, taken
+	// evenly.
 	Candidates, Asked int
-	// PerCandidate is the mean over those, CPU the time of cores it takes.
+	// PerCandidate is the mean elapsed time of those, CPU their mean CPU time.
 	PerCandidate, CPU time.Duration
-	// Preparation is how long it takes to find the candidates, once for each method.
+	// Preparation is the time to find the candidates, once for each method.
 	Preparation time.Duration
 }
 
-// Whole is how long all candidates take, one simulation for each.
+// Whole returns the time for all candidates, one simulation for each.
 func (s Scan) Whole() time.Duration {
 	return s.Preparation + time.Duration(s.Candidates)*s.PerCandidate
 }
 
-// Scan asks the peer about a sample of the candidates of its single-node consolidation, one by one, as that does.
+// Scan asks the peer about a sample of the candidates of its single-node consolidation, one by one, as that method does.
 func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
 	ctx = quiet(ctx)
 	method := disruption.NewSingleNodeConsolidation(
@@ -146,21 +146,21 @@ func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
 	return scan, nil
 }
 
-// CommandDelay is how long the peer waits before it looks at a command once more and carries it out (commandValidationDelay).
-// It decides about nothing else meanwhile.
+// CommandDelay is how long the peer waits before it validates a command once more and carries it out
+// (commandValidationDelay). It decides nothing else meanwhile.
 const CommandDelay = 15 * time.Second
 
-// Pass is how long the peer takes to come to a command.
+// Pass is the time that the peer takes to find a command.
 type Pass struct {
 	// First is the time to its first command of any kind, and FirstMove to the first that moves pods.
 	First, FirstMove time.Duration
-	// Commands is how many it finds on the way, FirstMove's included; none are found in the time that its methods allow
-	// themselves if it is zero.
+	// Commands is the number of commands found up to and including FirstMove; zero if none are found in the time that its
+	// methods allow themselves.
 	Commands int
 }
 
-// Pass asks the peer's methods in their order, each for as long as it allows itself, until one finds a command that moves
-// pods. Its loop would wait for CommandDelay after each command.
+// Pass runs the peer's methods in their order, each for as long as it allows itself, until one finds a command that moves
+// pods. The peer's loop would wait for CommandDelay after each command.
 func (d *Disruptor) Pass(ctx context.Context) (Pass, error) {
 	ctx = quiet(ctx)
 	var pass Pass
@@ -185,7 +185,7 @@ func (d *Disruptor) Pass(ctx context.Context) (Pass, error) {
 	return pass, nil
 }
 
-// methods are those that take nodes for lack of use, in the order in which the peer asks them.
+// methods returns those that remove nodes for lack of use, in the peer's order.
 func (d *Disruptor) methods() []disruption.Method {
 	common := disruption.MakeConsolidation(d.clock, d.cluster, d.client, d.provisioner, d.provider, d.recorder, d.queue)
 	return []disruption.Method{
@@ -195,9 +195,9 @@ func (d *Disruptor) methods() []disruption.Method {
 	}
 }
 
-// Consolidate is what the peer's disruption controller would take away for lack of use, in one of its rounds: empty nodes;
-// if there are none, several nodes at once; if none, a single one. It would wait for fifteen seconds and look again before
-// it acts; here nothing changes meanwhile.
+// Consolidate returns what the peer's disruption controller would remove for lack of use in one of its rounds: empty nodes;
+// if there are none, several nodes at once; if none, a single one. It would wait for fifteen seconds and validate again
+// before it acts; here nothing changes meanwhile.
 func Consolidate(ctx context.Context, q *duel.Question) ([]duel.Decision, error) {
 	d, err := NewDisruptor(ctx, q, clocktesting.NewFakeClock(q.At))
 	if err != nil {
@@ -213,7 +213,7 @@ func Consolidate(ctx context.Context, q *duel.Question) ([]duel.Decision, error)
 	return nil, nil
 }
 
-// believe validates nothing.
+// believe is a validator that accepts every command.
 type believe struct{}
 
 // Validate implements disruption.Validator.
@@ -221,7 +221,7 @@ func (believe) Validate(_ context.Context, c disruption.Command, _ time.Duration
 	return c, nil
 }
 
-// decide asks one method, as the controller does.
+// decide runs one method, as the controller does.
 func (d *Disruptor) decide(ctx context.Context, method disruption.Method) ([]duel.Decision, error) {
 	candidates, err := disruption.GetCandidates(ctx, d.cluster, d.client, d.recorder, d.clock, d.provider, method.ShouldDisrupt, method.Class(), d.queue)
 	if err != nil || len(candidates) == 0 {

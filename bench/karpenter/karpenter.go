@@ -1,9 +1,9 @@
-// Package karpenter puts questions to Karpenter's own code, through its public packages: what to buy to its solver, and
-// what to take away to its disruption controller without the loop around it (disrupt.go).
+// Package karpenter puts questions to Karpenter's own code, through its public packages: what to buy to its solver, and what
+// to remove to its disruption controller without the loop around it (disrupt.go).
 //
-// The solver is asked as its provisioner does: pods are validated, volumes and DaemonSets looked up, a scheduler made for
-// the occasion, and only Solve is timed, as in its own benchmark. What counts as the price of one of its claims is the
-// cheapest available offering among the instance types it leaves open.
+// The solver is asked as Karpenter's provisioner does: it validates pods, looks up volumes and DaemonSets and makes a new
+// scheduler; only Solve is timed, as in Karpenter's own benchmark. The price of one of its claims is the cheapest available
+// offering among the instance types it leaves open.
 package karpenter
 
 import (
@@ -37,10 +37,10 @@ import (
 	"github.com/tenon-sh/tenon/bench/duel"
 )
 
-// threads is how many goroutines its benchmark gives it.
+// threads is how many goroutines Karpenter's benchmark gives the solver.
 const threads = 5
 
-// cluster is a question in the peer's form.
+// cluster is a question in the peer's types.
 type cluster struct {
 	client   client.Client
 	provider *fake.CloudProvider
@@ -131,8 +131,8 @@ func newCluster(ctx context.Context, q *duel.Question) (*cluster, error) {
 	objects = add(objects, q.Volumes)
 	objects = add(objects, q.StorageClasses)
 	objects = add(objects, q.CSINodes)
-	// The fake client looks at every pod when it is asked for those of one node. So the mirror has one without pods, and
-	// is told of them one by one.
+	// The fake client scans every pod to find those of one node. So the mirror's client has no pods, and the pods are added
+	// to the mirror one by one.
 	c.state = state.NewCluster(clock.RealClock{}, newClient(objects), c.provider)
 	for i := range q.Nodes {
 		objects = append(objects, q.Nodes[i].Node)
@@ -152,7 +152,7 @@ func newClient(objects []client.Object) client.Client {
 		WithIndex(&corev1.Pod{}, "spec.nodeName", nodeName).WithInterceptorFuncs(interceptor.Funcs{Get: get}).Build()
 }
 
-// get answers as an API server does when the peer names a volume with a namespace: volumes have none.
+// get ignores the namespace when the peer reads a volume, as an API server does: volumes have none.
 func get(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	if _, ok := o.(*corev1.PersistentVolume); ok {
 		key.Namespace = ""
@@ -168,7 +168,7 @@ func add[T client.Object](objects []client.Object, more []T) []client.Object {
 	return objects
 }
 
-// fill tells the peer's mirror what there is.
+// fill adds the nodes, their claims and their pods to the peer's mirror.
 func (c *cluster) fill(ctx context.Context, q *duel.Question) error {
 	for i := range q.Nodes {
 		n := &q.Nodes[i]

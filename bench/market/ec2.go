@@ -14,12 +14,12 @@ import (
 	"github.com/tenon-sh/tenon/internal/offline"
 )
 
-// CatalogueVariable names a file of instance types in the environment, which replaces the built-in ones.
+// CatalogueVariable is the environment variable that names a file of instance types to use instead of the built-in ones.
 const CatalogueVariable = "TENON_CATALOGUE"
 
-// EC2 are the instance types of EC2 in three zones of us-east-1, on-demand and spot, sized and labelled by the AWS
-// provider for nodes of Amazon Linux 2023. The facts are those of the simulator's own catalogue, which every checkout
-// has, or of the catalogue file the environment names.
+// EC2 returns the instance types of EC2 in three zones of us-east-1, on-demand and spot, sized and labelled by the AWS
+// provider for nodes of Amazon Linux 2023. The data are the simulator's own catalogue, which every checkout has, or the
+// catalogue file named by the environment.
 func EC2(ctx context.Context) (types []*cloud.InstanceType, err error) {
 	account, err := offline.New(offline.Options{CatalogueFile: os.Getenv(CatalogueVariable)})
 	if err != nil {
@@ -34,8 +34,8 @@ func EC2(ctx context.Context) (types []*cloud.InstanceType, err error) {
 	return types, err
 }
 
-// Common are those of EC2 that most clusters buy: machines of the sixth and seventh generation with 2 to 32 cores, of the
-// families for general use, for computing and for memory.
+// Common returns the types of EC2 that most clusters buy: machines of the sixth and seventh generation with up to 32 cores,
+// of the general-purpose, compute and memory families.
 func Common(ctx context.Context) ([]*cloud.InstanceType, error) {
 	all, err := EC2(ctx)
 	return slices.DeleteFunc(all, func(t *cloud.InstanceType) bool {

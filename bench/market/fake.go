@@ -1,4 +1,4 @@
-// Package market is where both planners buy: the machines of the peer's own benchmark, or those of EC2.
+// Package market sells machines to both planners: those of the peer's own benchmark, or those of EC2.
 package market
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// Fake are the instance types of the peer's own benchmark, made by its own generator: type i has i+1 cores, 2(i+1) GiB
-// and room for 10(i+1) pods at a price that follows from its size, spot in two zones and on-demand in three. Both
-// planners are told that they run Linux, where the generator leaves the operating system open.
+// Fake returns the instance types of the peer's own benchmark, made by its own generator: type i has i+1 cores, 2(i+1) GiB
+// and room for 10(i+1) pods at a price that follows from its size, spot in two zones and on-demand in three. The generator
+// leaves the operating system open; both planners are told that it is Linux.
 func Fake(count int) []*cloud.InstanceType {
 	types := make([]*cloud.InstanceType, 0, count)
 	for _, it := range fake.InstanceTypes(count) {

@@ -11,14 +11,14 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Look is one look at a cluster.
+// Look is one evaluation of a cluster.
 type Look struct {
 	Disruption plan.Disruption
-	// Took is how long it took, CPU the time of cores.
+	// Took is the elapsed time, CPU the CPU time.
 	Took, CPU time.Duration
 }
 
-// Disrupt asks plan.Disrupt what may be taken away. Only Disrupt itself is timed.
+// Disrupt asks plan.Disrupt which nodes may be removed. Only Disrupt itself is timed.
 func Disrupt(q *duel.Question) Look {
 	in := Input(q)
 	runtime.GC()
@@ -27,8 +27,7 @@ func Disrupt(q *duel.Question) Look {
 	return Look{disruption, time.Since(start), duel.CPU() - used}
 }
 
-// MedianDisrupt asks three times, each from a snapshot that nobody has looked at before, and returns the one with the median
-// time.
+// MedianDisrupt asks three times, each time with a fresh snapshot, and returns the Look with the median time.
 func MedianDisrupt(q *duel.Question) Look {
 	looks := make([]Look, 3)
 	for i := range looks {
@@ -38,7 +37,7 @@ func MedianDisrupt(q *duel.Question) Look {
 	return looks[1]
 }
 
-// Consolidate is what plan.Disrupt would take away for lack of use: all commands at once.
+// Consolidate returns what plan.Disrupt would remove: all commands at once.
 func Consolidate(_ context.Context, q *duel.Question) ([]duel.Decision, error) {
 	names := make(map[string]string, len(q.Nodes))
 	for i := range q.Nodes {

@@ -10,8 +10,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Peak is by how many bytes the memory of this process rises while it plans, garbage included: what a worker needs beside
-// the mirror of its cluster.
+// Peak returns by how many bytes the memory of this process rises while it plans, garbage included: what a worker needs
+// beside the mirror of its cluster.
 func Peak(q *duel.Question) (int64, error) {
 	in := Input(q)
 	debug.FreeOSMemory()
@@ -41,7 +41,7 @@ func Peak(q *duel.Question) (int64, error) {
 	return <-most - idle, nil
 }
 
-// resident is how much memory this process has, in bytes.
+// resident returns the resident memory of this process, in bytes.
 func resident() (int64, error) {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Input reduces the question to what Pack reads, as the mirror of a cluster does when objects arrive. Nothing is shared
-// with any other input.
+// Input reduces the question to what Pack reads, as the mirror of a cluster does when objects arrive. It shares nothing with
+// any other input.
 func Input(q *duel.Question) plan.Input {
 	intern := new(plan.Interner)
 	snapshot := &plan.Snapshot{
@@ -85,7 +85,7 @@ func storage(intern *plan.Interner, q *duel.Question) plan.Storage {
 	return s
 }
 
-// moment is when all questions are asked.
+// moment is the time of all questions that set none.
 var moment = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Plan asks Pack. Only Pack itself is timed.
@@ -103,7 +103,7 @@ func Plan(q *duel.Question) duel.Answer {
 	return answer
 }
 
-// PlanWithout asks Pack with a strategy left out, and says how much time of cores that took.
+// PlanWithout asks Pack with a strategy left out, and returns the CPU time it took.
 func PlanWithout(q *duel.Question, strategy string) (duel.Answer, time.Duration) {
 	in := Input(q)
 	in.Without = strategy
@@ -141,7 +141,7 @@ func read(q *duel.Question, p plan.Plan) duel.Answer {
 	return answer
 }
 
-// machine is a claim without its pods.
+// machine converts a claim without its pods.
 func machine(claim *plan.Claim) duel.Machine {
 	return duel.Machine{
 		Pool: claim.NodePool, Types: claim.InstanceTypes, Zones: claim.Zones,
@@ -149,10 +149,10 @@ func machine(claim *plan.Claim) duel.Machine {
 	}
 }
 
-// Bound is what no plan can undercut, in US dollars per hour.
+// Bound returns a price that no plan can undercut, in US dollars per hour.
 func Bound(q *duel.Question) float64 { return plan.LowerBound(Input(q)) }
 
-// Median asks until a second has gone by, three times at least where that takes no more than ten seconds, and returns the
+// Median repeats the question for a second, and up to three times as long as ten seconds have not passed. It returns the
 // answer with the median time.
 func Median(q *duel.Question) duel.Answer {
 	var times []time.Duration
@@ -166,9 +166,9 @@ func Median(q *duel.Question) duel.Answer {
 	return answer
 }
 
-// Slowdown is by which part a question takes more time than another, say with pods for which nothing can be done than
-// without them: 0.1 for a tenth. Both are asked by turns, and the least processor time of each counts, so that what else
-// the machine does matters little.
+// Slowdown returns the fraction by which one question takes longer than another, such as with and without pods that fit
+// nowhere: 0.1 for a tenth. It asks both alternately, and compares the least processor time of each, so that other load on
+// the machine matters little.
 func Slowdown(with, without *duel.Question) (float64, error) {
 	const turns = 9
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -192,7 +192,7 @@ func Slowdown(with, without *duel.Question) (float64, error) {
 	return float64(least[0])/float64(least[1]) - 1, nil
 }
 
-// processorTime is what this process has used so far, on all cores, the garbage collector included.
+// processorTime returns what this process has used so far, on all cores, garbage collection included.
 func processorTime() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// Nodes are machines of a pool that have been there for long and are full: general machines with 8 to 32
-// cores, in all zones and capacity types, each with a share of the pods of the diverse kind (without their constraints).
+// Nodes returns machines of a pool that have existed for a long time and are full: general machines with 8 to 32 cores, in
+// all zones and capacity types, each filled with pods of the diverse kind (without their constraints).
 func Nodes(count int, pool string, catalogue []*cloud.InstanceType) []duel.Node {
 	d := newDraw(17)
 	var candidates []*cloud.InstanceType
@@ -42,7 +42,7 @@ func available(t *cloud.InstanceType) bool {
 	return slices.ContainsFunc(t.Offerings, func(o cloud.Offering) bool { return o.Available })
 }
 
-// devices says that a type has more to offer than cores, memory, disk and pods: GPUs, or other accelerators.
+// devices reports whether a type offers more than cores, memory, disk and pods: GPUs, or other accelerators.
 func devices(t *cloud.InstanceType) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(t.Capacity)), func(name corev1.ResourceName) bool {
 		return strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), "vpc.amazonaws.com/")
@@ -67,7 +67,7 @@ func (d draw) fill(n *duel.Node, t *cloud.InstanceType) {
 	}
 }
 
-// node is a machine that has joined and is initialized, with its claim.
+// node returns a machine that has joined and is initialized, with its claim.
 func node(name, pool string, t *cloud.InstanceType, offering cloud.Offering) duel.Node {
 	labels := maps.Clone(t.Labels)
 	maps.Copy(labels, map[string]string{
@@ -98,7 +98,7 @@ func node(name, pool string, t *cloud.InstanceType, offering cloud.Offering) due
 	}}
 }
 
-// Joined is a node that joined at some time and has been initialized since, with its claim.
+// Joined returns a node that joined at the given time and has been initialized since, with its claim.
 func Joined(name, pool string, t *cloud.InstanceType, offering cloud.Offering, at time.Time) duel.Node {
 	n := node(name, pool, t, offering)
 	then := metav1.NewTime(at)
@@ -110,7 +110,7 @@ func Joined(name, pool string, t *cloud.InstanceType, offering cloud.Offering, a
 	return n
 }
 
-// Impossible are pods that fit on no machine there is: half of them want a label that no NodePool gives, the others more
+// Impossible returns pods that fit on no machine: half of them require a label that no NodePool gives, the others more
 // memory than any machine has.
 func Impossible(count int) []*corev1.Pod {
 	d := newDraw(13)

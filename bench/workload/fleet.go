@@ -21,29 +21,29 @@ import (
 // fleetPool is the name of the pool that Fleet's nodes belong to.
 const fleetPool = "default"
 
-// old is how many nodes of a hundred are of an older template.
+// old is the percentage of nodes from an older template.
 const old = 1
 
-// Use is how full a fleet's nodes are.
+// Use describes how full a fleet's nodes are.
 type Use struct {
-	// Least and Most bound the share of their nodes' cores or memory, whichever is scarcer, that pods ask for, but for what
+	// Least and Most bound the share of a node's cores or memory, whichever is scarcer, that pods request, apart from what
 	// the machines' sizes leave over.
 	Least, Most float64
-	// Filled says that what is left over is filled with further pods, and that no node is empty.
+	// Filled says that the remaining room is filled with further pods, and that no node is empty.
 	Filled bool
 }
 
-// The uses of fleets: one in which many pods have gone, and one in which there is hardly room for one more.
+// The uses of fleets: one that many pods have left, and one with hardly any room.
 var (
 	Loose = Use{Least: 0.4, Most: 0.95}
 	Tight = Use{Least: 1, Most: 1, Filled: true}
 )
 
-// Fleet is a cluster in which pods have come and gone: so many nodes, with so many pods on each on average, of Deployments
-// of thirty replicas. Four in a hundred nodes of one that is not filled run nothing. A sixth of the Deployments are spread over zones, a twelfth have
-// their pods on hosts of their own, a sixth have a PodDisruptionBudget that allows one eviction, one in two hundred has one
-// that allows none. One node in a hundred has drifted. The pool's budgets allow everything at once, so that every node is
-// looked at for every reason.
+// Fleet returns a cluster in which pods have come and gone: count nodes with podsPerNode pods each on average, of
+// Deployments of thirty replicas. Unless the use is Filled, four in a hundred nodes run nothing. A sixth of the Deployments
+// are spread over zones, a twelfth have their pods on separate hosts, a sixth have a PodDisruptionBudget that allows one
+// eviction, and one in two hundred has one that allows none. One node in a hundred has drifted. The pool's budgets allow
+// everything at once, so that every node is considered for every reason.
 func Fleet(count, podsPerNode int, use Use, catalogue []*cloud.InstanceType) *duel.Question {
 	d := newDraw(23)
 	machines := wholesale(catalogue)
@@ -108,7 +108,7 @@ func (d draw) applications(count int) []*application {
 	return apps
 }
 
-// pick draws the pods of a node in a zone, such that no rule of theirs is broken.
+// pick draws pods for a node in a zone such that none of their rules is broken.
 func (d draw) pick(apps []*application, count, zone int) []*application {
 	var picked []*application
 	for len(picked) < count {
@@ -141,7 +141,7 @@ func (d draw) filling(apps []*application, machine *cloud.InstanceType, picked [
 	return more
 }
 
-// bound is one more pod of the application, on a node.
+// bound returns another pod of the application, on a node.
 func (a *application) bound(node string) *corev1.Pod {
 	a.pods++
 	labels := map[string]string{"app": a.name}
@@ -165,7 +165,7 @@ func (a *application) bound(node string) *corev1.Pod {
 	return p
 }
 
-// budget lets so many of the application's pods be evicted at once.
+// budget returns a PodDisruptionBudget that allows this many of the application's pods to be evicted at once.
 func (a *application) budget(allows int32) *policyv1.PodDisruptionBudget {
 	pods, most := int32(a.pods), intstr.FromInt32(allows)
 	return &policyv1.PodDisruptionBudget{
@@ -176,8 +176,8 @@ func (a *application) budget(allows int32) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// wholesale are the machines of current families without devices that are sold on demand in each zone, 4 to 192 cores, the
-// cheapest first.
+// wholesale returns the machines without devices that are sold on demand in each zone, with 4 to 192 cores, the cheapest
+// first.
 func wholesale(catalogue []*cloud.InstanceType) []*cloud.InstanceType {
 	var machines []*cloud.InstanceType
 	for _, t := range catalogue {
@@ -191,7 +191,7 @@ func wholesale(catalogue []*cloud.InstanceType) []*cloud.InstanceType {
 	return machines
 }
 
-// fixedPrice is a machine's price per hour, 0 where it is not sold on demand in three zones.
+// fixedPrice returns a machine's price per hour, or 0 if it is not sold on demand in three zones.
 func fixedPrice(t *cloud.InstanceType) float64 {
 	zones, price := 0, 0.0
 	for _, o := range t.Offerings {
@@ -205,7 +205,7 @@ func fixedPrice(t *cloud.InstanceType) float64 {
 	return price
 }
 
-// holding is the cheapest machine of which the pods take no more than a share.
+// holding returns the cheapest machine of which the pods take no more than a share, or the largest one if there is none.
 func holding(machines []*cloud.InstanceType, picked []*application, share float64) *cloud.InstanceType {
 	var cpu, memory int64
 	for _, a := range picked {
@@ -220,7 +220,7 @@ func holding(machines []*cloud.InstanceType, picked []*application, share float6
 	return slices.MaxFunc(machines, func(a, b *cloud.InstanceType) int { return a.Allocatable.Cpu().Cmp(*b.Allocatable.Cpu()) })
 }
 
-// fleetNode is a node that has been there for two days and may be consolidated.
+// fleetNode returns a node that has existed for two days and may be consolidated.
 func fleetNode(d draw, i int, zone string, t *cloud.InstanceType) duel.Node {
 	before := metav1.NewTime(moment.Add(-48 * time.Hour))
 	n := Joined(fmt.Sprintf("node-%04d", i), fleetPool, t, cloud.Offering{Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand}, before.Time)

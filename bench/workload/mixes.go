@@ -16,17 +16,17 @@ import (
 
 const gpu = "nvidia.com/gpu"
 
-// kind is a sort of application: the sizes its Deployments draw from, all in one proportion of cores to memory or not.
+// kind is a kind of application: the sizes from which its Deployments draw.
 type kind struct {
 	name string
 	// cpu is in thousandths of a core, memory in MiB.
 	cpu, memory []int64
-	// replicas is how many a Deployment has, from least to most.
+	// replicas is the range of a Deployment's replicas, from least to most.
 	replicas [2]int
 	gpus     []int64
 }
 
-// Kinds of applications as clusters run them.
+// Kinds of applications found in clusters.
 var (
 	web       = kind{name: "web", cpu: []int64{100, 200, 250, 300, 500}, memory: []int64{128, 256, 384, 512, 768}, replicas: [2]int{2, 80}}
 	services  = kind{name: "service", cpu: []int64{20, 50, 100, 150, 400}, memory: []int64{48, 64, 128, 200, 512, 900}, replicas: [2]int{1, 4}}
@@ -68,14 +68,14 @@ var (
 	zoneAndHost = func(d draw, pod *corev1.Pod) { zonal(d, pod); overHosts(d, pod) }
 )
 
-// mix is a batch as it comes when a cluster is filled: so many pods of each kind of application.
+// mix is a batch as it arrives when a cluster is filled: pods of several kinds of application.
 type mix struct {
 	name    string
 	parts   []part
 	daemons int
 }
 
-// part is a kind of application, how many pods of it there are, and what their Deployments ask for, each one of these.
+// part is a kind of application, its number of pods, and the constraints of which each Deployment gets one.
 type part struct {
 	kind        kind
 	pods        int
@@ -106,13 +106,13 @@ var mixes = []mix{
 		{jvm, 100, []constraint{arm64, unchanged}}, {databases, 20, []constraint{apart}}, {inference, 20, nil}}, daemons: 5},
 }
 
-// Mixes are twenty batches of realistic workloads, each in an empty cluster with a pool of general machines of either
-// architecture and a tainted one of machines with GPUs, spot or on-demand.
+// Mixes returns twenty batches of realistic workloads, each in an empty cluster with a pool of general machines of either
+// architecture and a tainted pool of machines with GPUs, spot or on-demand.
 func Mixes(catalogue []*cloud.InstanceType) []*duel.Question {
 	return mixed(catalogue, "", karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand)
 }
 
-// OnDemandMixes are the same batches where both pools buy on-demand machines only.
+// OnDemandMixes returns the same batches with pools that buy on-demand machines only.
 func OnDemandMixes(catalogue []*cloud.InstanceType) []*duel.Question {
 	return mixed(catalogue, "-on-demand", karpv1.CapacityTypeOnDemand)
 }
@@ -133,7 +133,7 @@ func mixed(catalogue []*cloud.InstanceType, suffix string, kinds ...string) []*d
 	return questions
 }
 
-// general is the pool most clusters have.
+// general returns the pool that most clusters have.
 func general(kinds ...string) *karpv1.NodePool {
 	return Pool("general",
 		Requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "c", "m", "r"),
@@ -142,7 +142,7 @@ func general(kinds ...string) *karpv1.NodePool {
 		Requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, kinds...))
 }
 
-// accelerated is for pods that ask for GPUs, and keeps others away.
+// accelerated returns a pool for pods that ask for GPUs, with a taint that keeps others away.
 func accelerated(kinds ...string) *karpv1.NodePool {
 	return Pool("accelerated",
 		Requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "g"),
@@ -152,7 +152,7 @@ func accelerated(kinds ...string) *karpv1.NodePool {
 		})
 }
 
-// deployments are the pods of as many Deployments as the part needs.
+// deployments returns the pods of as many Deployments as the part needs.
 func (d draw) deployments(p part) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for n := 0; len(pods) < p.pods; n++ {
@@ -182,7 +182,7 @@ func (d draw) deployments(p part) []*corev1.Pod {
 	return pods
 }
 
-// daemonSet is one of those that run on every node: agents for logs, metrics, the network, security.
+// daemonSet returns one of the DaemonSets that run on every node: agents for logs, metrics, the network, security.
 func (d draw) daemonSet(n int) *appsv1.DaemonSet {
 	labels := map[string]string{"daemon": fmt.Sprint(n)}
 	return &appsv1.DaemonSet{

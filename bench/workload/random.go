@@ -18,7 +18,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// Feature is a sort of constraint that random questions may hold.
+// Feature is a kind of constraint that random questions may contain.
 type Feature string
 
 // The features.
@@ -42,17 +42,17 @@ const (
 	Devices       Feature = "devices"
 )
 
-// Features are all of them.
+// Features are all features.
 var Features = []Feature{NodeAffinity, Taints, ZoneSpread, HostSpread, LabelSpread, Affinity, AntiAffinity, Namespaces, Preferences,
 	Limits, Weights, MinValues, ExistingNodes, DaemonSets, HostPorts, Volumes, Devices}
 
-// AppLabel is on every pod of a random question: pods with one value of it are of one Deployment, and alike.
+// AppLabel is on every pod of a random question: pods with the same value belong to one Deployment, and are alike.
 const AppLabel = "app"
 
 // tierLabel is a custom label that pools may give to their nodes.
 const tierLabel = "example.com/tier"
 
-// Random is a small question with some of the features, drawn from a seed, about a few machines of the catalogue.
+// Random returns a small question with some of the features, drawn from a seed, about a few machines of the catalogue.
 func Random(seed uint64, catalogue []*cloud.InstanceType, features ...Feature) *duel.Question {
 	r := random{draw: newDraw(seed), on: features}
 	r.q = &duel.Question{Name: fmt.Sprintf("random %d %v", seed, features), Types: map[string][]*cloud.InstanceType{}}
@@ -84,7 +84,7 @@ var (
 	zones      = []string{"us-east-1a", "us-east-1b", "us-east-1c"}
 )
 
-// random is a question in the making.
+// random is a question being drawn.
 type random struct {
 	draw
 	q  *duel.Question
@@ -96,10 +96,10 @@ func (r *random) has(f Feature) bool { return slices.Contains(r.on, f) }
 // chance is true with a probability of n percent.
 func (r *random) chance(n int) bool { return r.IntN(100) < n }
 
-// maybe is true half of the time where the feature is on.
+// maybe is true 60 percent of the time if the feature is on, and false otherwise.
 func (r *random) maybe(f Feature) bool { return r.has(f) && r.chance(60) }
 
-// machines are some dozen of the catalogue: mostly general ones, some with devices if those are wanted.
+// machines returns about a dozen types of the catalogue: mostly general ones, and some with devices if that feature is on.
 func (r *random) machines(catalogue []*cloud.InstanceType) []*cloud.InstanceType {
 	var general, special []*cloud.InstanceType
 	for _, t := range catalogue {
@@ -125,7 +125,7 @@ func (r *random) machines(catalogue []*cloud.InstanceType) []*cloud.InstanceType
 	return slices.Compact(chosen)
 }
 
-// pools are one to three.
+// pools adds one to three pools.
 func (r *random) pools(machines []*cloud.InstanceType) {
 	for k := range 1 + r.IntN(3) {
 		pool := Pool(fmt.Sprintf("pool-%c", 'a'+rune(k)))
@@ -173,7 +173,7 @@ func (r *random) pools(machines []*cloud.InstanceType) {
 	}
 }
 
-// application are the pods of one Deployment.
+// application returns the pods of one Deployment.
 func (r *random) application(k int) []*corev1.Pod {
 	app := fmt.Sprintf("app-%d", k)
 	namespace := "default"
@@ -209,7 +209,7 @@ func (r *random) application(k int) []*corev1.Pod {
 	return pods
 }
 
-// choose lets pods choose nodes.
+// choose adds a node selector or node affinity to pods.
 func (r *random) choose(p *corev1.Pod) {
 	if !r.maybe(NodeAffinity) {
 		return
@@ -235,7 +235,7 @@ func (r *random) choose(p *corev1.Pod) {
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 }
 
-// expression is one condition on a node's labels, with each of the operators.
+// expression returns one condition on a node's labels, with any of the operators.
 func (r *random) expression() corev1.NodeSelectorRequirement {
 	in := func(key string, values ...string) corev1.NodeSelectorRequirement {
 		operator := one(r.draw, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn)
@@ -272,7 +272,7 @@ func (r *random) tolerate(p *corev1.Pod) {
 		corev1.Toleration{Operator: corev1.TolerationOpExists}))
 }
 
-// selector is of the pods themselves, or of some others.
+// selector selects the pods themselves, or some others.
 func (r *random) selector(p *corev1.Pod) *metav1.LabelSelector {
 	if r.chance(60) {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{AppLabel: p.Labels[AppLabel]}}
@@ -321,7 +321,7 @@ func (r *random) podTerm(p *corev1.Pod) corev1.PodAffinityTerm {
 	return t
 }
 
-// relate binds pods to others, or keeps them apart.
+// relate adds affinity or anti-affinity to other pods.
 func (r *random) relate(p *corev1.Pod) {
 	affinity := func() *corev1.Affinity {
 		if p.Spec.Affinity == nil {
@@ -337,7 +337,7 @@ func (r *random) relate(p *corev1.Pod) {
 	}
 }
 
-// prefer adds wishes, which may come to nothing.
+// prefer adds preferences, which may not be met.
 func (r *random) prefer(p *corev1.Pod) {
 	if !r.maybe(Preferences) {
 		return
@@ -369,7 +369,7 @@ func (r *random) prefer(p *corev1.Pod) {
 	}
 }
 
-// nodes that are there, each with some pods of the first applications.
+// nodes adds existing nodes, each with some pods of the first applications.
 func (r *random) nodes() {
 	for k := range 1 + r.IntN(4) {
 		pool := one(r.draw, r.q.Pools...)
@@ -412,7 +412,7 @@ func (r *random) randomDaemonSet(k int) *appsv1.DaemonSet {
 	return set
 }
 
-// storage are classes, and volumes that are bound to zones.
+// storage adds the storage classes.
 func (r *random) storage() {
 	waiting, provisioner := storagev1.VolumeBindingWaitForFirstConsumer, "ebs.csi.aws.com"
 	r.q.StorageClasses = []*storagev1.StorageClass{
@@ -423,7 +423,7 @@ func (r *random) storage() {
 	}
 }
 
-// mount gives a pod a claim of its own: bound to a volume in a zone, or waiting for its first consumer, or broken.
+// mount gives a pod a claim of its own: bound to a volume in a zone, waiting for its first consumer, or broken.
 func (r *random) mount(p *corev1.Pod, n int) {
 	name := p.Name + "-data"
 	class := one(r.draw, "anywhere", "zone-b")
@@ -443,7 +443,7 @@ func mounts(p *corev1.Pod, claim string) {
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 }
 
-// claim gives a pod a claim that is bound to a volume in a zone, or waits for its first consumer where there is no zone.
+// claim gives a pod a claim that is bound to a volume in a zone, or waits for its first consumer if zone is empty.
 func (r *random) claim(p *corev1.Pod, name, class, zone string) {
 	mounts(p, name)
 	claim := &corev1.PersistentVolumeClaim{
@@ -473,7 +473,7 @@ func (r *random) claim(p *corev1.Pod, name, class, zone string) {
 	})
 }
 
-// AsksForDevices says that a pod needs a GPU.
+// AsksForDevices reports whether a pod needs a GPU.
 func AsksForDevices(p *corev1.Pod) bool {
 	_, asks := p.Spec.Containers[0].Resources.Requests[gpu]
 	return asks

@@ -1,4 +1,4 @@
-// Package workload makes the pods and clusters that planners are asked about, always the same ones from the same seed.
+// Package workload makes the pods and clusters that planners are asked about, always the same from the same seed.
 package workload
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// moment is when all pods were created.
+// moment is the creation time of all pods.
 var moment = metav1.NewTime(time.Date(2026, 3, 1, 11, 59, 0, 0, time.UTC))
 
-// draw is a source of the sizes and labels of the peer's benchmark.
+// draw is a random source for the sizes and labels of the peer's benchmark.
 type draw struct{ *rand.Rand }
 
 func newDraw(seed uint64) draw { return draw{rand.New(rand.NewPCG(seed, 42))} }
 
-// one picks a value, each as likely as the others.
+// one picks a value, with equal probability.
 func one[T any](d draw, values ...T) T { return values[d.IntN(len(values))] }
 
 func (d draw) label() string { return one(d, "a", "b", "c", "d", "e", "f", "g") }
@@ -36,7 +36,7 @@ func (d draw) requests() corev1.ResourceList {
 	}
 }
 
-// pod makes a pod that the kube-scheduler has found no node for.
+// pod returns a pod that the kube-scheduler has found no node for.
 func pod(namespace, name string, requests corev1.ResourceList, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -48,9 +48,9 @@ func pod(namespace, name string, requests corev1.ResourceList, labels map[string
 	}
 }
 
-// Diverse are the pods of the peer's benchmark, a fifth of each kind: without constraints, spread over zones, spread over
-// hosts (both by a selector that need not match the pod itself), with affinity to their likes in a zone, and with
-// anti-affinity to all others of the kind on a host.
+// Diverse returns the pods of the peer's benchmark, a fifth of each kind: without constraints, spread over zones, spread
+// over hosts (both by a selector that need not match the pod itself), with affinity to pods of their kind in a zone, and
+// with anti-affinity to all others of the kind on a host.
 func Diverse(count int) []*corev1.Pod {
 	d := newDraw(7)
 	pods := make([]*corev1.Pod, 0, count)
@@ -93,8 +93,8 @@ func term(labels map[string]string, key string) corev1.PodAffinityTerm {
 	return corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: key}
 }
 
-// Preferring are the pods of the peer's benchmark of preferences, all of one size: they would rather be in one zone, in
-// a zone without each other (of which there are too few), and on a host without each other.
+// Preferring returns the pods of the peer's benchmark of preferences, all of one size: they prefer one zone, a zone without
+// each other (of which there are too few), and a host without each other.
 func Preferring(count int, zone string) []*corev1.Pod {
 	d := newDraw(11)
 	requests := d.requests()
@@ -116,7 +116,7 @@ func Preferring(count int, zone string) []*corev1.Pod {
 	return pods
 }
 
-// Unlimited is the pool of the peer's benchmark: it takes everything, up to limits nobody reaches.
+// Unlimited returns the pool of the peer's benchmark: it takes everything, up to limits that are never reached.
 func Unlimited() *karpv1.NodePool {
 	return Pool("default", func(p *karpv1.NodePool) {
 		p.Spec.Limits = karpv1.Limits{
@@ -124,7 +124,7 @@ func Unlimited() *karpv1.NodePool {
 	})
 }
 
-// Pool makes a Ready pool; options change it.
+// Pool returns a Ready pool; the functions change it.
 func Pool(name string, change ...func(*karpv1.NodePool)) *karpv1.NodePool {
 	pool := &karpv1.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("pool-" + name), Generation: 1},
@@ -149,7 +149,7 @@ func Pool(name string, change ...func(*karpv1.NodePool)) *karpv1.NodePool {
 	return pool
 }
 
-// Requires adds a requirement to a pool.
+// Requires returns a change that adds a requirement to a pool.
 func Requires(key string, operator corev1.NodeSelectorOperator, values ...string) func(*karpv1.NodePool) {
 	return func(pool *karpv1.NodePool) {
 		spec := &pool.Spec.Template.Spec
@@ -158,7 +158,7 @@ func Requires(key string, operator corev1.NodeSelectorOperator, values ...string
 	}
 }
 
-// Ask makes a question about pods in an empty cluster with these pools, all of which buy from one catalogue.
+// Ask returns a question about pods in an empty cluster with these pools, all of which buy from one catalogue.
 func Ask(name string, pods []*corev1.Pod, catalogue []*cloud.InstanceType, pools ...*karpv1.NodePool) *duel.Question {
 	q := &duel.Question{Name: name, Pods: pods, Pools: pools, Types: map[string][]*cloud.InstanceType{}}
 	for _, pool := range pools {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// size is what a pod asks for: thousandths of a core, and MiB.
+// size is what a pod requests: thousandths of a core, and MiB.
 type size struct{ cpu, memory int64 }
 
 func (s size) requests() corev1.ResourceList {
@@ -17,10 +17,10 @@ func (s size) requests() corev1.ResourceList {
 	}
 }
 
-// sizes draws sizes of which hardly two are the same, as requests are where a person or a program has measured each
-// workload: the logarithm of the cores is normal, and so is that of the memory for a core.
+// sizes draws sizes of which hardly two are the same, like requests measured for each workload by a person or a program: the
+// logarithm of the cores is normal, and so is that of the memory per core.
 type sizes struct {
-	// cpu is the median, in thousandths of a core, and perCore that of the memory for a core, in MiB.
+	// cpu is the median, in thousandths of a core, and perCore the median of the memory per core, in MiB.
 	cpu, perCore float64
 	// cpuSigma and perCoreSigma are the standard deviations of the natural logarithms.
 	cpuSigma, perCoreSigma float64
@@ -28,9 +28,9 @@ type sizes struct {
 }
 
 var (
-	// measured sizes have a median of half a core and 2 GiB for a core.
+	// measured sizes have a median of half a core and 2 GiB per core.
 	measured = sizes{cpu: 500, perCore: 2048, cpuSigma: 0.9, perCoreSigma: 0.8, least: size{10, 16}, most: size{14_000, 100_000}}
-	// recommended sizes are what a vertical autoscaler makes of services, most of which do little: 35m and 126Mi.
+	// recommended sizes are a vertical autoscaler's for services, most of which do little: 35m and 126Mi.
 	recommended = sizes{cpu: 90, perCore: 3000, cpuSigma: 1.3, perCoreSigma: 0.9, least: size{11, 50}, most: size{12_000, 60_000}}
 )
 
@@ -43,7 +43,7 @@ func (d draw) size(s sizes) size {
 	}
 }
 
-// differentSizes draws sizes that are all different.
+// differentSizes returns sizes that all differ.
 func (d draw) differentSizes(count int, s sizes) []size {
 	drawn, seen := make([]size, 0, count), make(map[size]bool, count)
 	for len(drawn) < count {

@@ -13,20 +13,20 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// Batch is a question that is drawn when it is asked.
+// Batch is a question whose pods are drawn when it is asked.
 type Batch struct {
 	Name string
 	Ask  func() *duel.Question
-	// Again says that it is another draw of a batch before it.
+	// Again says that it is another draw of an earlier batch.
 	Again bool
 }
 
 // agents is how many DaemonSets run on each node in the batches of this file.
 const agents = 5
 
-// Unprepared are batches that no planner was made with: many sizes, many Deployments with rules about hosts, little room
-// below a limit, a market that is short of spot, volumes in zones, a large cluster. Each is asked with on-demand machines
-// alone and with spot, those that are soon planned several times with other draws.
+// Unprepared returns batches that no planner was developed with: many sizes, many Deployments with rules about hosts, little
+// room below a limit, a market that is short of spot, volumes in zones, a large cluster. Each is asked with on-demand
+// machines only and with spot; those that are planned quickly are repeated with other draws.
 func Unprepared(catalogue []*cloud.InstanceType) []Batch {
 	var batches []Batch
 	for _, capacity := range []string{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot} {
@@ -71,7 +71,7 @@ func Unprepared(catalogue []*cloud.InstanceType) []Batch {
 	return append(batches, scarce(catalogue)...)
 }
 
-// seedsFor is how many draws of a batch with so many pods are asked about.
+// seedsFor returns the number of draws for a batch of this many pods.
 func seedsFor(pods int) int {
 	switch {
 	case pods <= 300:
@@ -82,7 +82,7 @@ func seedsFor(pods int) int {
 	return 1
 }
 
-// buying is a pool of general machines, on-demand ones alone or those and spot.
+// buying returns a pool of general machines, on-demand only or with spot as well.
 func buying(capacity string, more ...func(*karpv1.NodePool)) *karpv1.NodePool {
 	kinds := []string{karpv1.CapacityTypeOnDemand}
 	if capacity == karpv1.CapacityTypeSpot {
@@ -106,7 +106,7 @@ func (d draw) withAgents(q *duel.Question) *duel.Question {
 	return q
 }
 
-// distinct are pods of which each has a size of its own and an owner of its own.
+// distinct returns pods that each have their own size and their own owner.
 func (d draw) distinct(count int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, count)
 	for i, s := range d.differentSizes(count, measured) {
@@ -117,7 +117,7 @@ func (d draw) distinct(count int) []*corev1.Pod {
 	return pods
 }
 
-// apps are the pods of Deployments, one for each size, with a number of replicas in a range and one of the constraints.
+// apps returns the pods of Deployments, one for each size, with a number of replicas in a range and one of the constraints.
 func (d draw) apps(of []size, replicas [2]int, constraints ...constraint) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for n, s := range of {
@@ -133,13 +133,13 @@ func (d draw) apps(of []size, replicas [2]int, constraints ...constraint) []*cor
 	return pods
 }
 
-// ownedBy names the controller of pods.
+// ownedBy returns the owner reference of a controller.
 func ownedBy(kind, name string) []metav1.OwnerReference {
 	yes := true
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID(kind + "-" + name), Controller: &yes}}
 }
 
-// repeated draws from few sizes.
+// repeated draws from a few sizes.
 func (d draw) repeated(few []size, count int) []size {
 	many := make([]size, count)
 	for i := range many {
@@ -148,15 +148,15 @@ func (d draw) repeated(few []size, count int) []size {
 	return many
 }
 
-// preferablyApart is what Helm charts ask for by default: replicas on hosts of their own, where there are any.
+// preferablyApart is what Helm charts request by default: replicas on separate hosts, if possible.
 func preferablyApart(_ draw, pod *corev1.Pod) {
 	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
 			{Weight: 100, PodAffinityTerm: term(pod.Labels, corev1.LabelHostname)}}}}
 }
 
-// limited are batches in pools whose limit is within a tenth of what the pods need, and one of 88 pods of a core and
-// 2 GiB each where 100 cores are left.
+// limited returns batches in pools whose limit is within a tenth of what the pods need (a fifth for memory), and one of 88
+// pods of a core and 2 GiB each where 100 cores are left.
 func limited(catalogue []*cloud.InstanceType, capacity string) []Batch {
 	batch := func(name string, most func(total corev1.ResourceList) karpv1.Limits, pods func(d draw) []*corev1.Pod) Batch {
 		name += "-" + capacity
@@ -176,7 +176,7 @@ func limited(catalogue []*cloud.InstanceType, capacity string) []Batch {
 	services := func(d draw) []*corev1.Pod { return d.apps(d.differentSizes(100, measured), [2]int{2, 8}, unchanged) }
 	return []Batch{
 		batch("limit-cores", above(10, corev1.ResourceCPU), services),
-		// Limits count what machines have, and a tenth of their memory is the hypervisor's, the kubelet's and the agents'.
+		// Limits count whole machines, and a tenth of their memory is taken by the hypervisor, the kubelet and the agents.
 		batch("limit-memory", above(20, corev1.ResourceMemory), services),
 		batch("limit-100-cores", func(corev1.ResourceList) karpv1.Limits {
 			return karpv1.Limits{corev1.ResourceCPU: resource.MustParse("100")}
@@ -184,7 +184,7 @@ func limited(catalogue []*cloud.InstanceType, capacity string) []Batch {
 	}
 }
 
-// total is what pods ask for together.
+// total returns the sum of the pods' requests.
 func total(pods []*corev1.Pod) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, p := range pods {
@@ -197,7 +197,7 @@ func total(pods []*corev1.Pod) corev1.ResourceList {
 	return sum
 }
 
-// scarce are batches for which two thirds of the spot offerings are not to be had.
+// scarce returns batches for which two thirds of the spot offerings are unavailable.
 func scarce(catalogue []*cloud.InstanceType) []Batch {
 	var batches []Batch
 	for seed := range 2 {
@@ -226,7 +226,7 @@ func scarce(catalogue []*cloud.InstanceType) []Batch {
 	return batches
 }
 
-// withoutSpot is a copy of the catalogue in which two thirds of the spot offerings, drawn one by one, have no capacity.
+// withoutSpot returns a copy of the catalogue in which two thirds of the spot offerings, drawn one by one, have no capacity.
 func withoutSpot(d draw, catalogue []*cloud.InstanceType) []*cloud.InstanceType {
 	left := make([]*cloud.InstanceType, len(catalogue))
 	for i, t := range catalogue {
@@ -241,8 +241,8 @@ func withoutSpot(d draw, catalogue []*cloud.InstanceType) []*cloud.InstanceType 
 	return left
 }
 
-// volumes are a thousand pods of StatefulSets that come back to volumes in zones. A third of the sets keep their pods on
-// hosts of their own.
+// volumes returns a thousand pods of StatefulSets that return to volumes in zones. A third of the sets keep their pods on
+// separate hosts.
 func volumes(catalogue []*cloud.InstanceType, capacity string) Batch {
 	name := "volumes-1000-" + capacity
 	return Batch{Name: name, Ask: func() *duel.Question {
@@ -265,7 +265,7 @@ func volumes(catalogue []*cloud.InstanceType, capacity string) Batch {
 	}}
 }
 
-// crowded are five hundred pods of sizes of their own in a cluster of 10,000 nodes that are nearly full.
+// crowded returns five hundred pods of many sizes in a cluster of 10,000 nodes that are nearly full.
 func crowded(catalogue []*cloud.InstanceType, capacity string) Batch {
 	name := "10000-nodes-500-" + capacity
 	return Batch{Name: name, Ask: func() *duel.Question {

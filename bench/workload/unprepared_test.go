@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/bench/market"
 )
 
-// Every batch has a name of its own, is the same whenever it is asked, names every pod once and has DaemonSets.
+// Every batch has a unique name, is the same whenever it is asked, names every pod once and has DaemonSets.
 func TestUnpreparedBatches(t *testing.T) {
 	t.Parallel()
 	catalogue, err := market.EC2(t.Context())

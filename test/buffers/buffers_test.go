@@ -1,5 +1,5 @@
-// Package buffers_test holds room that is kept free and pools that keep a number of nodes against a real control plane:
-// the kube-scheduler finds the room, kubectl changes the numbers, and nodes are lost.
+// Package buffers_test tests CapacityBuffers and static NodePools against a real control plane: the kube-scheduler finds the
+// room, kubectl changes the numbers, and nodes are lost.
 package buffers_test
 
 import (
@@ -26,7 +26,7 @@ const patience = 4 * time.Minute
 
 // TestSpareNodes is the one test of this package: its scenes share a laboratory.
 func TestSpareNodes(t *testing.T) {
-	// The sweep comes often, so that the lost node is not waited for.
+	// The sweep runs often, so that the lost node is noticed soon.
 	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s"}})
 	t.Run("all", func(t *testing.T) {
 		for name, play := range map[string]func(*world.World){
@@ -45,8 +45,8 @@ func TestSpareNodes(t *testing.T) {
 	t.Run("NotServed", func(t *testing.T) { notServed(w.For(t)) })
 }
 
-// headroom: a buffer has its room before any pod asks for it; pods that come take it without waiting for a node, and it
-// is made again behind them. Nodes that nothing runs on stay for as long as the room is wanted.
+// headroom: a buffer has its room before any pod asks for it; new pods take it without waiting for a node, and the room is
+// made again. Nodes that run nothing stay for as long as the room is wanted.
 func headroom(w *world.World) {
 	const pool = "headroom"
 	w.Apply(nodePool(pool))
@@ -83,7 +83,7 @@ func headroom(w *world.World) {
 	w.DeletePool(pool)
 }
 
-// partOfADeployment: the room follows the scale of what it is a part of, up and down, within its limits.
+// partOfADeployment: the room follows the scale of the Deployment, up and down, within its limits.
 func partOfADeployment(w *world.World) {
 	const pool = "part"
 	w.Apply(nodePool(pool))
@@ -103,8 +103,8 @@ func partOfADeployment(w *world.World) {
 	w.DeletePool(pool)
 }
 
-// static: a pool has as many nodes as it is told, no pods needed; one that is lost is replaced; kubectl scale changes how
-// many there are, and limits.nodes bounds it.
+// static: a pool has the number of nodes that it asks for, without any pods; a lost node is replaced; kubectl scale changes
+// the number, and limits.nodes bounds it.
 func static(w *world.World) {
 	const pool = "static"
 	w.Apply(nodePool(pool, "replicas: 2", "limits: {nodes: 3}"))
@@ -138,7 +138,7 @@ func static(w *world.World) {
 	w.DeletePool(pool)
 }
 
-// notResolved: a buffer whose template is missing says so, and has its room once the template is there.
+// notResolved: a buffer whose template is missing reports that, and has its room once the template exists.
 func notResolved(w *world.World) {
 	const pool = "later"
 	w.Apply(nodePool(pool))
@@ -153,7 +153,8 @@ func notResolved(w *world.World) {
 	w.DeletePool(pool)
 }
 
-// notServed: a cluster without the definition of CapacityBuffers is served like any other, and its buffers once it has it.
+// notServed: a cluster without the definition of CapacityBuffers is served like any other, and its buffers once it has the
+// definition.
 func notServed(w *world.World) {
 	const pool = "unserved"
 	definition := "capacitybuffers." + bufferv1.Group
@@ -178,7 +179,7 @@ func notServed(w *world.World) {
 	w.DeletePool(pool)
 }
 
-// idle holds that a buffer which has its room causes no action at all.
+// idle checks that a buffer which has its room causes no action at all.
 func idle(w *world.World) {
 	w.T.Helper()
 	events := func() string {
@@ -186,7 +187,7 @@ func idle(w *world.World) {
 		return fmt.Sprintf("%d events of Provisioning, %d of Disruption", len(w.History(c.ProvisioningID(), "")), len(w.History(c.DisruptionID(), "")))
 	}
 	before, since := events(), time.Now()
-	// A busy machine takes seconds to draw the last conclusion from what happened before.
+	// A busy machine takes seconds to finish reacting to what happened before.
 	w.Await("quiet", patience, func() (bool, string) {
 		if now := events(); now != before {
 			before, since = now, time.Now()
@@ -202,8 +203,8 @@ func idle(w *world.World) {
 	})
 }
 
-// nodePool is the manifest of a NodePool of machines with four cores, for pods that select it. Further are lines of its
-// spec.
+// nodePool returns the manifest of a NodePool of machines with four cores, for pods that select it. further are additional
+// lines of its spec.
 func nodePool(name string, further ...string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.sh/v1
@@ -220,8 +221,8 @@ spec:
   `, name) + strings.Join(further, "\n  ") + "\n"
 }
 
-// deployment is the manifest of a Deployment in a namespace named after its pool, and of a PodTemplate of the same pods,
-// three of which fit on a node.
+// deployment returns the manifests of a Deployment in a namespace named after its pool, and of a PodTemplate of the same
+// pods, three of which fit on a node.
 func deployment(pool string, replicas int) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -244,7 +245,7 @@ template: %[3]s
 		`}, containers: [{name: app, image: app, resources: {requests: {cpu: 1, memory: 1Gi}}}]}}`)
 }
 
-// buffer is the manifest of a CapacityBuffer.
+// buffer returns the manifest of a CapacityBuffer.
 func buffer(namespace, spec string) string {
 	return fmt.Sprintf(`
 apiVersion: autoscaling.x-k8s.io/v1beta1
@@ -254,7 +255,7 @@ spec: %s
 `, namespace, spec)
 }
 
-// awaitBuffer waits until a buffer is for so many pods, and provisioned in a way.
+// awaitBuffer waits until a buffer is resolved to this many pods, and its Provisioning condition has the reason.
 func awaitBuffer(w *world.World, namespace, reason string, replicas int32) {
 	w.T.Helper()
 	w.Await(fmt.Sprintf("%s of %d pods", reason, replicas), patience, func() (bool, string) {
@@ -282,7 +283,7 @@ func getBuffer(w *world.World, namespace string) *bufferv1.CapacityBuffer {
 	return found
 }
 
-// awaitNodes waits until a pool has so many nodes, all of them ready, and says so itself.
+// awaitNodes waits until a pool has this many nodes, all of them initialized, and reports that number in its status.
 func awaitNodes(w *world.World, pool string, want int) {
 	w.T.Helper()
 	w.Await(fmt.Sprintf("%d nodes of %s", want, pool), patience, func() (bool, string) {

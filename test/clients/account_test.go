@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
-// The programs as Debian installs them. Others of these names may come first in PATH.
+// The programs as Debian installs them, because other programs of these names may come first in PATH.
 const (
 	awsCLI = "/usr/bin/aws"
 	python = "/usr/bin/python3"
@@ -26,11 +26,11 @@ const (
 	cluster = "blue"
 	// reader is the access key of a principal that may read EC2 and nothing else; everybody else may do everything.
 	reader = "reader"
-	// patience bounds one run of a client, which takes seconds.
+	// patience limits one run of a client, which takes seconds.
 	patience = 5 * time.Minute
 )
 
-// account is a simulated account that serves over HTTP. Its clock starts half a minute into an hour, so that no spot price
+// account is a simulated account that serves over HTTP. Its clock starts half a minute past the hour, so that no spot price
 // changes during a test.
 type account struct{ sim *ec2sim.Server }
 
@@ -61,7 +61,7 @@ func start(t *testing.T, opts ec2sim.Options) account {
 	return account{sim}
 }
 
-// control asks the simulator's control endpoint.
+// control calls the simulator's control endpoint.
 func (a account) control(t *testing.T, method, path, body string, into any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, a.sim.URL()+"/_sim/"+path, bytes.NewReader([]byte(body)))
@@ -85,7 +85,7 @@ func (a account) control(t *testing.T, method, path, body string, into any) {
 	}
 }
 
-// instances are those of the account as they truly are, by id.
+// instances returns the account's actual instances, by id.
 func (a account) instances(t *testing.T) map[string]ec2sim.Instance {
 	t.Helper()
 	var all []ec2sim.Instance
@@ -97,7 +97,7 @@ func (a account) instances(t *testing.T) map[string]ec2sim.Instance {
 	return byID
 }
 
-// run starts one of the programs with credentials of a principal and nothing of this user's own configuration.
+// run runs one of the programs with the credentials of a principal and without this user's own configuration.
 func run(t *testing.T, key, program string, args ...string) (stdout []byte, stderr string, exit int) {
 	t.Helper()
 	if _, err := os.Stat(program); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// newer is what answers have and the model of Debian 12's botocore (1.29, December 2022) does not yet. The AWS SDK for Go
-// that this module builds with has each of them.
+// newer lists what the answers contain and the model of Debian 12's botocore (1.29, December 2022) does not have yet. The
+// AWS SDK for Go that this module builds with has all of it.
 var newer = map[string]string{
 	"ec2.CreateFleet.Instances[]: has an unknown availabilityZone":                                                 "2026",
 	"ec2.CreateFleet.Instances[]: has an unknown availabilityZoneId":                                               "2026",
@@ -40,7 +40,7 @@ var newer = map[string]string{
 	"ec2.DescribeSecurityGroups.SecurityGroups[]: has an unknown securityGroupArn":                                 "2024",
 }
 
-// seen is what boto.py prints: what boto3 made of the answers, under boto3's names.
+// seen is what boto.py prints: the answers as boto3 parsed them, under boto3's names.
 type seen struct {
 	Strict struct {
 		Answers    int
@@ -195,7 +195,7 @@ type (
 	}
 )
 
-// ids are the instances of a fleet.
+// ids returns the instances of a fleet.
 func (f botoFleet) ids() []string {
 	var ids []string
 	for _, i := range f.Instances {
@@ -213,7 +213,7 @@ func byKey(tags []tag) map[string]string {
 	return m
 }
 
-// TestBoto3 runs boto.py once, and holds what boto3 saw against what the account has.
+// TestBoto3 runs boto.py once, and compares what boto3 saw with the account.
 func TestBoto3(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{PendingFor: 300 * time.Millisecond, ShuttingDownFor: 300 * time.Millisecond})

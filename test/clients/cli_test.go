@@ -19,7 +19,7 @@ const (
 	serviceRefused = 254
 )
 
-// aws runs the CLI against the account, and puts its answer into a value unless it is nil.
+// aws runs the CLI against the account, and decodes its answer into a value unless that is nil.
 func (a account) aws(t *testing.T, into any, args ...string) {
 	t.Helper()
 	stdout, stderr, exit := run(t, "nobody", awsCLI, a.arguments(args)...)
@@ -40,7 +40,7 @@ func (a account) arguments(args []string) []string {
 
 func words(line string) []string { return strings.Fields(line) }
 
-// TestCLIReads has the CLI print what is there from the start. Its --query picks from the answer.
+// TestCLIReads lets the CLI print what exists from the start, and picks from the answer with --query.
 func TestCLIReads(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -103,7 +103,7 @@ func TestCLIReads(t *testing.T) {
 	}
 }
 
-// normal is a value as JSON has it.
+// normal returns a value as it comes back from JSON.
 func normal(t *testing.T, value any) any {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -124,7 +124,7 @@ func (a account) parameter(t *testing.T, name string) string {
 	return value
 }
 
-// TestCLILaunches has the CLI launch, tag and end instances, and compares what it prints with the account.
+// TestCLILaunches lets the CLI launch, tag and terminate instances, and compares what it prints with the account.
 func TestCLILaunches(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{PendingFor: time.Millisecond, ShuttingDownFor: time.Millisecond})
@@ -180,8 +180,8 @@ func TestCLILaunches(t *testing.T) {
 	}
 }
 
-// TestCLIProfilesAndQueues has the CLI make and end an instance profile, and work a queue: with Debian 12's in SQS's
-// query protocol.
+// TestCLIProfilesAndQueues lets the CLI create and delete an instance profile, and use a queue; Debian 12's CLI does so in
+// SQS's query protocol.
 func TestCLIProfilesAndQueues(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
@@ -221,7 +221,7 @@ func TestCLIProfilesAndQueues(t *testing.T) {
 	}
 }
 
-// TestCLIIsRefused holds the words and the exit code with which the CLI tells of a refusal.
+// TestCLIIsRefused checks the message and the exit code with which the CLI reports a refusal.
 func TestCLIIsRefused(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})

@@ -8,11 +8,11 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// awayFor is how long nobody works: longer than Karpenter's thirty seconds after which an instance without a claim
-// counts as nobody's, and than any heartbeat timeout.
+// awayFor is how long no worker runs: longer than the thirty seconds after which Karpenter regards an instance without a
+// claim as orphaned, and than any heartbeat timeout.
 const awayFor = 35 * time.Second
 
-// absence kills the only worker with claims in flight. While it is away pods come, a claim is deleted, and machines boot.
+// absence kills the only worker with claims in flight. Meanwhile pods are created, a claim is deleted, and machines boot.
 func absence(w *world.World, g *world.Guard, _ failpoints) {
 	s := newTelling(w, g, "absence", 1)
 	s.pool(s.name, "c5.large", "")
@@ -30,8 +30,8 @@ func absence(w *world.World, g *world.Guard, _ failpoints) {
 	g.AwaitQuiet(w)
 }
 
-// twoWorkers has a second worker beside the laboratory's. One dies during a scale-out, the other, which holds the Lease,
-// during a drain under a disruption budget.
+// twoWorkers runs a second worker beside the laboratory's. One dies during a scale-out; the other, which holds the Lease,
+// dies during a drain under a disruption budget.
 func twoWorkers(w *world.World, g *world.Guard, f failpoints) {
 	s := newTelling(w, g, "two", 1)
 	s.pool(s.name, "c5.large", "")
@@ -59,7 +59,7 @@ func twoWorkers(w *world.World, g *world.Guard, f failpoints) {
 	g.AwaitQuiet(w)
 }
 
-// killForGood kills the laboratory's worker, and has nobody start it again.
+// killForGood kills the laboratory's worker and keeps it from being restarted.
 func (s *telling) killForGood() {
 	s.T.Helper()
 	if err := s.Lab.Kill(lab.Worker, syscall.SIGKILL); err != nil {

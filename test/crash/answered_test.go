@@ -14,8 +14,9 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// answered has EC2 answer launches with failures, in the bodies of fleets and as errors of the API, and the worker dies before
-// such a call and with the answer to the next one, which nobody heard. Once EC2 is well, there is what was wanted and no more.
+// answered lets EC2 answer launches with failures, in the bodies of fleets and as errors of the API. The worker dies before
+// such a call, and again when the next one is answered, before it can use the answer. Once EC2 is well, exactly what was
+// wanted exists.
 func answered(w *world.World, g *world.Guard, _ failpoints) {
 	for _, failing := range []struct {
 		name   string

@@ -1,7 +1,7 @@
-// Package crash_test kills things. The worker dies at every side effect of a claim's life, of a drain and of a
-// replacement, before it, after it and before Temporal hears of it; the whole laboratory loses power in the middle of a scale-out; workers stay
-// dead for a while, or die beside one that lives. Afterwards, and all the time, an observer who was told nothing looks
-// whether a machine was launched twice or forgotten, a pod lost, or a disruption budget broken.
+// Package crash_test kills processes. The worker dies at every side effect of a claim's life, of a drain and of a
+// replacement: before it, after it, and before Temporal hears of it. The whole laboratory loses power in the middle of a
+// scale-out. Workers stay dead for a while, or die beside one that lives. All the while and afterwards, an independent
+// observer checks whether a machine was launched twice or forgotten, a pod lost, or a disruption budget broken.
 package crash_test
 
 import (
@@ -29,7 +29,7 @@ func TestCrash(t *testing.T) {
 		{"TwoWorkers", twoWorkers},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			// A power cut replaces what is in the World itself, so no part has a copy of its own.
+			// A power cut changes the World itself, so no part has a copy of its own.
 			outer := w.T
 			w.T = t
 			defer func() { w.T = outer }()

@@ -14,8 +14,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// opened has the worker die when a node is drained, just before it tells EC2. Before another goes on, somebody opens the node
-// and a pod comes to it: it is evicted as the others were, before its machine ends.
+// opened lets the worker die when a node is drained, just before it calls EC2. Before another worker continues, somebody
+// opens the node and a pod is bound to it: that pod is evicted like the others before the machine is terminated.
 func opened(w *world.World, g *world.Guard, _ failpoints) {
 	const point = "EC2 TerminateInstances before"
 	s := newTelling(w, g, "opened", 1)

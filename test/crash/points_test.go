@@ -11,8 +11,8 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// effects are the side effects of a claim's life and of a drain, by the activity that has them. The worker is killed
-// before and after each of them.
+// effects are the side effects of a claim's life and of a drain, by activity. The worker is killed before and after each of
+// them.
 var effects = []struct{ effect, what string }{
 	{"Plan: POST nodeclaims", "create the first claim of a plan"},
 	{"PrepareLaunch: PATCH nodeclaims", "put the finalizer on a claim that was made by hand"},
@@ -50,17 +50,17 @@ var effects = []struct{ effect, what string }{
 	{"Terminate: PATCH nodeclaims", "take the finalizer off the claim"},
 }
 
-// acknowledged are the activities whose end the worker does not live to report.
+// acknowledged are the activities that finish without the worker living to report it.
 var acknowledged = []string{"Plan", "PrepareLaunch", "CreateFleet", "FindInstances", "ReleaseClaims", "StartNodeClaims", "Join", "Evict", "Uncordon",
 	"DeleteClaim", "Evaluate", "Remove", "BeginReplacement", "AwaitReplacements", "Retire", "AwaitMoved", "UndoReplacement", "Terminate", "Sweep"}
 
-// points is the table of all points at which the worker is killed.
+// points returns all points at which the worker is killed.
 func points() []string {
 	var names []string
 	for _, e := range effects {
 		names = append(names, e.effect+" before", e.effect+" after")
 	}
-	// The second of several claims: a plan that exists by half.
+	// The second of several claims: half of a plan exists.
 	names = append(names, "Plan: POST nodeclaims#2 after")
 	for _, activity := range acknowledged {
 		names = append(names, activity+" ack")
@@ -68,13 +68,13 @@ func points() []string {
 	return names
 }
 
-// rounds bounds how often the stories are told before a point that has not struck has failed.
+// rounds limits how often the stories run; a point that has not struck by then has failed.
 const rounds = 2
 
-// walk tells the stories, with the worker dying at one point after the other, until each has struck.
+// walk runs the stories until each point has struck, with the worker dying at one point after the other.
 func walk(w *world.World, g *world.Guard, f failpoints) {
 	began := time.Now()
-	// The laboratory takes its time to start a worker again that dies all the time.
+	// The laboratory restarts a worker that keeps dying too slowly.
 	if err := w.Lab.Halt(lab.Worker); err != nil {
 		w.T.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func walk(w *world.World, g *world.Guard, f failpoints) {
 		}
 	}()
 	for round := 1; ; round++ {
-		// Their instances live in a pool that has run dry, and what EC2 shows is a little old.
+		// The instances of some stories are of a pool without capacity, and what EC2 describes is a little old.
 		w.Faults(refusing())
 		for chapter, told := range stories {
 			w.T.(*testing.T).Run(fmt.Sprintf("Round%d/Chapter%d", round, chapter+1), func(t *testing.T) {
@@ -114,7 +114,7 @@ func walk(w *world.World, g *world.Guard, f failpoints) {
 	onlyDeletedByDeadline(w)
 }
 
-// report prints the table, and fails the test where a point has not struck.
+// report logs the table of points, and fails the test for each point that has not struck.
 func report(t testing.TB, struck map[string]time.Time, began time.Time) {
 	var table strings.Builder
 	fmt.Fprintf(&table, "%d of %d points struck:\n", len(struck), len(points()))
@@ -130,8 +130,7 @@ func report(t testing.TB, struck map[string]time.Time, began time.Time) {
 	t.Log(table.String())
 }
 
-// onlyDeletedByDeadline makes sure that pods were evicted, and deleted outright only in the story where a deadline asks
-// for it.
+// onlyDeletedByDeadline checks that pods were evicted, and deleted outright only in the story whose deadline requires it.
 func onlyDeletedByDeadline(w *world.World) {
 	w.T.Helper()
 	for _, write := range w.Writes() {

@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// Pods of a scale-out and the nodes they fill, three to each.
+// The pods of a scale-out and the nodes they fill, three pods to a node.
 const (
 	crowd      = 15
 	crowdNodes = 5
@@ -19,7 +19,7 @@ var cuts = []struct {
 	moment string
 	// faults keep the moment from passing at once.
 	faults ec2sim.Faults
-	// come reports whether it is there.
+	// come reports whether the moment has come.
 	come func(*telling) bool
 }{
 	{moment: "planned", faults: slow("CreateLaunchTemplate"), come: func(s *telling) bool {
@@ -33,12 +33,12 @@ var cuts = []struct {
 	}},
 }
 
-// slow has the answers to an action come late.
+// slow delays the answers to an action.
 func slow(action string) ec2sim.Faults {
 	return ec2sim.Faults{Slow: []ec2sim.ReplyFault{{Action: action, Delay: ec2sim.Duration(5 * time.Second)}}}
 }
 
-// powerCut kills everything in the middle of a scale-out and starts it again on what is left on disk.
+// powerCut kills everything in the middle of a scale-out and restarts it from what is left on disk.
 func powerCut(w *world.World, g *world.Guard, _ failpoints) {
 	for i, cut := range cuts {
 		s := newTelling(w, g, "powercut-"+cut.moment, i)
@@ -56,7 +56,7 @@ func powerCut(w *world.World, g *world.Guard, _ failpoints) {
 	}
 }
 
-// grewOnce makes sure that exactly the claims a scale-out needs were ever made.
+// grewOnce checks that no more claims were ever made than the scale-out needs.
 func (s *telling) grewOnce() {
 	s.T.Helper()
 	ever := 0

@@ -10,14 +10,14 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// stable is how long replacements serve in this laboratory before the nodes go, and patience how long they may take to serve:
-// long enough for workers to die on the way.
+// stable is how long replacements serve in this laboratory before the nodes are removed, and patience how long they may take
+// to serve: long enough for workers to die meanwhile.
 const stable, patience = 5 * time.Second, 75 * time.Second
 
-// oneAtATime lets one node of a pool go at a time, for a reason that asks for a replacement.
+// oneAtATime allows one node of a pool to be disrupted at a time, for a reason that calls for a replacement.
 const oneAtATime = `{nodes: "1", reasons: [Drifted]}`
 
-// replaced: the nodes of a pool have drifted and are replaced one by one, each when the pods of the one before are Ready.
+// replaced: the nodes of a pool have drifted and are replaced one by one, each when the pods of the previous one are Ready.
 func replaced(s *telling) {
 	s.replacing("c5.large")
 	s.annotatePool("true")
@@ -32,17 +32,18 @@ func replaced(s *telling) {
 	s.scaleToZero()
 }
 
-// unready: what replaces a node never becomes ready, so it is taken back, and the node serves until it is wanted no more.
+// unready: what replaces a node never becomes ready, so it is taken back, and the node keeps serving until it is no longer
+// needed.
 func unready(s *telling) {
 	s.takenBackFor(lame)
 }
 
-// unlaunched: there is no capacity for what is to replace a node.
+// unlaunched: there is no capacity to replace a node.
 func unlaunched(s *telling) {
 	s.takenBackFor(dry)
 }
 
-// takenBackFor has a node drift towards a type that cannot be had or does not work, and back.
+// takenBackFor lets a node drift towards a type that is unavailable or does not work, and back.
 func (s *telling) takenBackFor(instanceType string) {
 	s.T.Helper()
 	s.replacing("c5.large")
@@ -63,7 +64,8 @@ func (s *telling) takenBackFor(instanceType string) {
 	s.scaleToZero()
 }
 
-// overtaken: the claim of a node is deleted by hand while it is being replaced. What was launched for its pods serves them.
+// overtaken: the claim of a node is deleted by hand while the node is being replaced. What was launched for its pods serves
+// them.
 func overtaken(s *telling) {
 	s.replacing("c5.large")
 	s.run(2, "")
@@ -78,7 +80,7 @@ func overtaken(s *telling) {
 	s.scaleToZero()
 }
 
-// poolless: the NodePool is deleted while one of its nodes is being replaced; everything goes.
+// poolless: the NodePool is deleted while one of its nodes is being replaced; all its nodes are removed.
 func poolless(s *telling) {
 	s.replacing("c5.large")
 	s.run(2, "")
@@ -93,7 +95,7 @@ func poolless(s *telling) {
 	s.scaleToZero()
 }
 
-// replacing applies the story's pool, of which one drifted node may go at a time.
+// replacing applies the story's pool, which allows one drifted node to be disrupted at a time.
 func (s *telling) replacing(instanceType string) {
 	s.T.Helper()
 	s.Apply(fmt.Sprintf(`
@@ -112,7 +114,7 @@ spec:
 `, s.name, instanceType, oneAtATime))
 }
 
-// annotatePool has moved pods be Ready before the next node goes.
+// annotatePool sets the annotation by which moved pods must be Ready before the next node is removed.
 func (s *telling) annotatePool(value string) {
 	s.T.Helper()
 	if out, err := s.Kubectl("annotate", "nodepool", s.name, "--overwrite", karpv1.WaitForReadyAnnotationKey+"="+value); err != nil {
@@ -129,7 +131,7 @@ func (s *telling) claimNames() []string {
 	return names
 }
 
-// awaitMarked waits until the node of a claim is marked as going.
+// awaitMarked waits until the node of a claim is marked for removal.
 func (s *telling) awaitMarked(name string) {
 	s.T.Helper()
 	s.Await("node of "+name+" marked", maxAwait, func() (bool, string) {
@@ -138,7 +140,7 @@ func (s *telling) awaitMarked(name string) {
 	})
 }
 
-// awaitReplaced waits until claims are gone and others serve in their place.
+// awaitReplaced waits until the old claims are gone and others serve in their place.
 func (s *telling) awaitReplaced(old []string) {
 	s.T.Helper()
 	s.Await("the nodes of "+s.name+" replaced", 2*maxAwait, func() (bool, string) {
@@ -167,7 +169,7 @@ func (s *telling) awaitReplacements() {
 	})
 }
 
-// awaitUnmarked waits until no node that stays says that it goes.
+// awaitUnmarked waits until no node that stays is marked for removal.
 func (s *telling) awaitUnmarked() {
 	s.T.Helper()
 	s.Await("no node of "+s.name+" marked", maxAwait, func() (bool, string) {
@@ -195,8 +197,8 @@ func marked(node *corev1.Node) bool {
 	return false
 }
 
-// replacements counts, until release is called, the story's nodes that are marked as going or deleted and whose machine
-// has not been ended, and accuses whoever lets more of them go at once than the budget of the pool.
+// replacements watches, until release is called, the story's nodes that are marked for removal or deleted and whose machine
+// has not been terminated. It accuses if more of them are disrupted at once than the pool's budget allows.
 func (s *telling) replacements(most int) (release func()) {
 	s.T.Helper()
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -224,7 +226,7 @@ func (s *telling) replacements(most int) (release func()) {
 	}
 }
 
-// goingOf are the claims of a pool's nodes that are disrupted, as budgets count them.
+// goingOf returns the claims of a pool's nodes that are disrupted, as budgets count them.
 func goingOf(pool string, claims []karpv1.NodeClaim, nodes []corev1.Node) []string {
 	markedNodes := map[string]bool{}
 	for i := range nodes {

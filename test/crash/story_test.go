@@ -16,17 +16,17 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// maxAwait is how long anything may take while the worker keeps dying. Nothing is proved by its being shorter.
+// maxAwait is how long anything may take while the worker keeps dying. A shorter limit would prove nothing.
 const maxAwait = 5 * time.Minute
 
-// story is what happens to the nodes of a pool.
+// story is a course of events for the nodes of a pool.
 type story struct {
 	name string
 	tell func(*telling)
 }
 
-// stories are told at the same time, those of a chapter, each with a NodePool and a namespace of its own, so that while
-// one waits for a dead worker to be noticed the others go on to their points.
+// stories run at the same time within a chapter, each with its own NodePool and namespace: while one waits for a dead worker
+// to be noticed, the others proceed to their points.
 var stories = [][]story{{
 	{"drained", drained},
 	{"deleted", deleted},
@@ -43,13 +43,13 @@ var stories = [][]story{{
 	{"poolless", poolless},
 }}
 
-// dry is the instance type of which there are none.
+// dry is the instance type without capacity.
 const dry = "m5.large"
 
 // lame is the instance type whose machines never become ready.
 const lame = "m5.xlarge"
 
-// refusing are the faults the stories are told under. The lag makes an end take long enough to be worth a word on the
+// refusing returns the faults under which the stories run. The lag makes a termination slow enough to be reported on the
 // claim.
 func refusing() ec2sim.Faults {
 	return ec2sim.Faults{
@@ -59,7 +59,7 @@ func refusing() ec2sim.Faults {
 	}
 }
 
-// drained: a node is drained by hand under a disruption budget, then all pods go and the nodes with them.
+// drained: a node is drained by hand under a disruption budget, then all pods are removed and the nodes with them.
 func drained(s *telling) {
 	s.pool(s.name, "c5.large", "")
 	s.run(6, "")
@@ -85,7 +85,7 @@ func deleted(s *telling) {
 	s.scaleToZero()
 }
 
-// refused: the preferred pool has no capacity, so its claims are given back and the pods planned for another.
+// refused: the preferred pool has no capacity, so its claims are given back and the pods are planned for another pool.
 func refused(s *telling) {
 	s.pool(s.name, "c5.large", "")
 	s.pool(s.name+"-preferred", dry, "weight: 10")
@@ -93,7 +93,7 @@ func refused(s *telling) {
 	s.scaleToZero()
 }
 
-// adopted: two claims of one launch group that nobody launches, and one made by hand.
+// adopted: two claims of one launch group that no workflow launches, and one claim made by hand.
 func adopted(s *telling) {
 	group := fmt.Sprintf("by-hand-%d", s.round)
 	names := []string{s.namespace + "-a", s.namespace + "-b", s.namespace + "-alone"}
@@ -127,7 +127,7 @@ spec:
 	}
 }
 
-// takenBack: a drain that a budget blocks for good is cancelled, and the node serves on.
+// takenBack: a drain that a budget blocks for good is cancelled, and the node keeps serving.
 func takenBack(s *telling) {
 	s.pool(s.name, "c5.large", "")
 	s.run(2, "")
@@ -145,7 +145,7 @@ func takenBack(s *telling) {
 	s.scaleToZero()
 }
 
-// deadline: a pod that may not be disrupted is deleted when the claim's terminationGracePeriod says so.
+// deadline: a pod that may not be disrupted is deleted when the claim's terminationGracePeriod ends.
 func deadline(s *telling) {
 	s.pool(s.name, "c5.large", "terminationGracePeriod: 60s")
 	s.run(1, "karpenter.sh/do-not-disrupt: 'true'")
@@ -156,8 +156,8 @@ func deadline(s *telling) {
 	s.scaleToZero()
 }
 
-// counted: a static pool is brought to three nodes, then to one and to none. Whatever dies in between, three instances are
-// launched and no more.
+// counted: a static pool is scaled to three nodes, then to one and to none. Whatever dies in between, exactly three
+// instances are launched.
 func counted(s *telling) {
 	before := s.launched()
 	for _, replicas := range []int{3, 1, 0} {
@@ -195,7 +195,7 @@ func (s *telling) launched() int {
 	return count
 }
 
-// telling is one story being told once.
+// telling is one run of a story.
 type telling struct {
 	*world.World
 	guard           *world.Guard
@@ -207,8 +207,8 @@ func newTelling(w *world.World, g *world.Guard, name string, round int) *telling
 	return &telling{w, g, name, fmt.Sprintf("%s-%d", name, round), round}
 }
 
-// pool applies a NodePool of one instance type whose empty nodes go soon. The extra line is a field of the NodePool's
-// spec, or of its template's where that is its place.
+// pool applies a NodePool of one instance type whose empty nodes are removed soon. extra is a field of the NodePool's spec
+// or of its template's, wherever it belongs.
 func (s *telling) pool(name, instanceType, extra string) {
 	s.T.Helper()
 	pool, template := "", ""
@@ -235,7 +235,7 @@ spec:
 `, name, pool, s.name, template, instanceType))
 }
 
-// run has pods run in the story's namespace, three to a node.
+// run runs pods in the story's namespace, three to a node.
 func (s *telling) run(replicas int, annotation string) {
 	s.T.Helper()
 	s.create(replicas, annotation)
@@ -260,7 +260,7 @@ spec:
 `, s.namespace, s.name, replicas, annotation)
 }
 
-// scaleToZero takes all pods away, and waits until every node of the story has gone.
+// scaleToZero removes all pods, and waits until every node of the story is gone.
 func (s *telling) scaleToZero() {
 	s.T.Helper()
 	s.Apply(s.deployment(0, ""))
@@ -270,7 +270,7 @@ func (s *telling) scaleToZero() {
 	})
 }
 
-// node is a node on which a pod of the story runs.
+// node returns a node on which a pod of the story runs.
 func (s *telling) node() string {
 	s.T.Helper()
 	for _, pod := range s.Pods(s.namespace) {
@@ -282,7 +282,7 @@ func (s *telling) node() string {
 	return ""
 }
 
-// tenon runs the command, again where it failed because no worker answered.
+// tenon runs the command, and again if it fails because no worker answers.
 func (s *telling) tenon(args ...string) {
 	s.T.Helper()
 	s.Await("tenon "+strings.Join(args, " "), maxAwait, func() (bool, string) {
@@ -300,7 +300,7 @@ func (s *telling) awaitNoNode(name string) {
 	})
 }
 
-// cordoned reports whether a node carries a taint that says that it goes.
+// cordoned reports whether a node carries the taint of a node that is being removed.
 func (s *telling) cordoned(name string) bool {
 	s.T.Helper()
 	var node corev1.Node
@@ -315,7 +315,7 @@ func (s *telling) cordoned(name string) bool {
 	return false
 }
 
-// claim reads a NodeClaim; one that does not exist is nil.
+// claim reads a NodeClaim; it returns nil if there is none.
 func (s *telling) claim(name string) *karpv1.NodeClaim {
 	s.T.Helper()
 	claim := &karpv1.NodeClaim{}
@@ -336,7 +336,8 @@ func (s *telling) deleteClaim(name string) {
 	}
 }
 
-// deleteClaimOf deletes the claim of a node. Pods may run before the claim says what its node is called.
+// deleteClaimOf deletes the claim of a node. It finds it by provider ID, because pods may run before the claim has its
+// node's name.
 func (s *telling) deleteClaimOf(name string) {
 	s.T.Helper()
 	var node corev1.Node
@@ -352,25 +353,25 @@ func (s *telling) deleteClaimOf(name string) {
 	s.T.Fatalf("node %s has no claim", name)
 }
 
-// create makes the story's namespace and Deployment.
+// create creates the story's namespace and Deployment.
 func (s *telling) create(replicas int, annotation string) {
 	s.T.Helper()
 	s.Apply(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", s.namespace) + s.deployment(replicas, annotation))
 }
 
-// ownClaims are the claims of the story's pools.
+// ownClaims returns the claims of the story's pools.
 func (s *telling) ownClaims() []karpv1.NodeClaim {
 	s.T.Helper()
 	return slices.DeleteFunc(s.Claims(), func(claim karpv1.NodeClaim) bool { return claim.Labels["story"] != s.name })
 }
 
-// ownNodes are the nodes of the story's pools.
+// ownNodes returns the nodes of the story's pools.
 func (s *telling) ownNodes() []corev1.Node {
 	s.T.Helper()
 	return slices.DeleteFunc(s.Nodes(), func(node corev1.Node) bool { return node.Labels["story"] != s.name })
 }
 
-// ownInstances are the living instances of the story's pools.
+// ownInstances returns the living instances of the story's pools.
 func (s *telling) ownInstances() []ec2sim.Instance {
 	s.T.Helper()
 	return slices.DeleteFunc(s.Living(), func(instance ec2sim.Instance) bool {

@@ -25,12 +25,12 @@ type ownWorker struct {
 	ended   sync.WaitGroup
 }
 
-// sweeping has every worker of this test sweep as often as it may.
+// sweeping lets every worker of this test sweep as often as allowed.
 const sweeping = "--sweep-interval=10s"
 
 // failpoints are the points at which workers die.
 type failpoints struct {
-	// dir remembers which have struck, env tells a worker of them.
+	// dir records which have struck; env passes them to a worker.
 	dir string
 	env []string
 }
@@ -48,10 +48,10 @@ func newFailpoints(t testing.TB, points []string) failpoints {
 	}}
 }
 
-// restartPause keeps a worker that cannot start from keeping the machine busy.
+// restartPause keeps a worker that cannot start from using up the machine's CPU time.
 const restartPause = 100 * time.Millisecond
 
-// startWorker starts a worker with the rights the laboratory's own has. It is started again whenever it dies.
+// startWorker starts a worker with the same rights as the laboratory's own. It is restarted whenever it dies.
 func startWorker(w *world.World, f failpoints, identity string) *ownWorker {
 	w.T.Helper()
 	o := &ownWorker{}
@@ -98,7 +98,7 @@ func (o *ownWorker) start(w *world.World, f failpoints, identity string) (runnin
 	return true, nil
 }
 
-// awaitWork waits until the worker asks Temporal for work.
+// awaitWork waits until the worker polls Temporal for work.
 func (o *ownWorker) awaitWork(w *world.World) {
 	w.T.Helper()
 	w.Await("the worker polls", maxAwait, func() (bool, string) {

@@ -19,7 +19,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// recorded keeps the history of the scenario's last Replacement for the replay tests, when that is asked for.
+// recorded keeps the history of the scenario's last Replacement for the replay tests, if world.RecordEnv is set.
 func recorded(what string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -35,7 +35,7 @@ func recorded(what string) step {
 	}
 }
 
-// deploy makes workloads and waits until their pods run.
+// deploy creates workloads and waits until their pods run.
 func deploy(all ...workload) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -44,7 +44,7 @@ func deploy(all ...workload) step {
 	}
 }
 
-// launch makes workloads without waiting for their pods.
+// launch creates workloads without waiting for their pods.
 func launch(all ...workload) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -59,7 +59,7 @@ func launch(all ...workload) step {
 	}
 }
 
-// scale sets the number of a Deployment's pods, and waits until so many run.
+// scale sets the number of a Deployment's pods, and waits until that many run.
 func scale(name string, replicas int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -71,7 +71,7 @@ func scale(name string, replicas int) step {
 	}
 }
 
-// halfEmpty sets up so many nodes that could each hold twice what is on them: one pod of web. The NodePool stays closed.
+// halfEmpty sets up nodes that could each hold twice what is on them: one pod of web. The NodePool stays closed.
 func halfEmpty(nodes int, web workload) []step {
 	web.name, web.count = "web", nodes
 	return []step{
@@ -79,7 +79,7 @@ func halfEmpty(nodes int, web workload) []step {
 	}
 }
 
-// create makes objects, with SCENE.
+// create applies manifests, in which SCENE stands for the scenario's name.
 func create(manifests string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -87,7 +87,7 @@ func create(manifests string) step {
 	}
 }
 
-// mark remembers the claims that are there.
+// mark marks the existing claims.
 func mark(p *play) {
 	p.marked = map[string]bool{}
 	for _, l := range p.view.of(p.name) {
@@ -97,7 +97,7 @@ func mark(p *play) {
 	}
 }
 
-// opened lets the NodePools consolidate after a while.
+// opened marks the existing claims and sets the consolidateAfter of all NodePools.
 func opened(after string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -117,7 +117,7 @@ func changePools(patch string) step {
 	}
 }
 
-// sell has the scenario's first NodePool sell what another would, from now on.
+// sell changes the requirements of the scenario's first NodePool to those of another.
 func sell(other pool) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -149,7 +149,7 @@ func remove(object client.Object, name string) step {
 // relax deletes a PodDisruptionBudget.
 func relax(name string) step { return remove(&policyv1.PodDisruptionBudget{}, name) }
 
-// on does something with each node that a workload is on.
+// on does something with each node that runs pods of a workload.
 func on(workload string, act func(p *play, node string)) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -171,7 +171,7 @@ func patchNode(patch string) func(*play, string) {
 	}
 }
 
-// patchPods changes the pods of a workload that are there by merge patch. The Deployment does not learn of it.
+// patchPods changes the existing pods of a workload by merge patch. The Deployment stays unchanged.
 func patchPods(workload, patch string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -181,7 +181,7 @@ func patchPods(workload, patch string) step {
 	}
 }
 
-// release waits until so many nodes have registered, and takes the taint starting off them as the agent it waits for
+// release waits until this many nodes have registered, and removes the taint starting from them, as the agent that sets it
 // would.
 func release(want int) step {
 	return func(p *play) {
@@ -199,7 +199,7 @@ func release(want int) step {
 	}
 }
 
-// unhold takes the taint starting off all nodes.
+// unhold removes the taint starting from all nodes.
 func (p *play) unhold() {
 	p.T.Helper()
 	for _, n := range p.nodes() {

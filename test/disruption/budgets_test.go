@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// everything lets all nodes go at once.
+// everything allows all nodes to be disrupted at once.
 const everything = `{"spec":{"disruption":{"budgets":[{"nodes":"100%"}]}}}`
 
-// daily is a budget of no nodes that is in force every day for some minutes from a moment on, in flow style.
+// daily returns a budget of no nodes that is in force every day for some minutes from a given time, in flow style.
 func daily(from time.Time, minutes int) string {
 	return fmt.Sprintf(`{nodes: "0", schedule: "%d %d * * *", duration: %dm}`, from.Minute(), from.Hour(), minutes)
 }
 
-// budgetScenarios are about how many nodes may be disrupted at once, and when. The budget watcher holds that they are kept;
-// these hold that they are also used.
+// budgetScenarios are about how many nodes may be disrupted at once, and when. The budget watcher checks that budgets are
+// kept; these scenarios check that they are also used.
 func budgetScenarios(*laboratory) []scenario {
 	three := workload{name: "web", count: 3, requests: whole}
 	all := `{nodes: "100%"}`
@@ -57,7 +57,8 @@ func budgetScenarios(*laboratory) []scenario {
 	}
 }
 
-// windowNow opens the NodePools, and a window in which nothing may go all the same, which ends within two minutes and a half.
+// windowNow sets consolidateAfter to zero, with a budget window that forbids disruption and ends within two and a half
+// minutes.
 func windowNow(p *play) {
 	p.T.Helper()
 	now := time.Now().UTC()

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// commandScenarios are about what people are told who ask with the tenon command.
+// commandScenarios are about the answers of the tenon command.
 func commandScenarios() []scenario {
 	return []scenario{{
 		name: "why-node", rule: "tenon why node tells people and programs what keeps a node, and what else once that is gone", pools: []pool{{budgets: `{nodes: "0"}`}},
@@ -21,20 +21,19 @@ func commandScenarios() []scenario {
 	}}
 }
 
-// says holds what tenon why node has on every marked node as far as a reason goes, and that its table and its JSON say the
-// same.
+// says checks what tenon why node reports about every marked node for a reason, and that its table and its JSON agree.
 func says(state, reason, cause, text string) step {
 	return func(p *play) {
 		p.T.Helper()
 		keeps(everyNode, reason, cause, text)(p)
 		for _, node := range p.markedNodes() {
-			// Others play beside it: while their pods wait for a plan, that is what keeps every node.
+			// Other scenarios run at the same time: while their pods wait for a plan, that keeps every node.
 			p.Await("tenon why node "+node, p.within(), func() (bool, string) { return p.tells(node, state, reason, cause, text) })
 		}
 	}
 }
 
-// tells asks the tenon command of a node, once for programs and once for people.
+// tells runs tenon why node for a node, once with JSON output and once with the table.
 func (p *play) tells(node, state, reason, cause, text string) (ok bool, said string) {
 	out, err := p.Tenon("why", "node", node, "-o", "json")
 	var story struct {

@@ -69,7 +69,7 @@ func spotScenarios(allowed bool) []scenario {
 	}}
 }
 
-// choices holds how many instance types the launches of nodes were left that are not marked.
+// choices checks how many instance types were left to the launches of unmarked claims.
 func choices(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -81,7 +81,7 @@ func choices(want int) step {
 	}
 }
 
-// balancedScenarios are about the policy that weighs what is saved against what is disturbed.
+// balancedScenarios are about the policy that weighs savings against disruption.
 func balancedScenarios() []scenario {
 	return []scenario{{
 		name: "balanced-approved", rule: "Balanced lets a node go for as large a share of the NodePool's cost as of its disturbance, and tells of it", pools: []pool{{policy: "Balanced"}},

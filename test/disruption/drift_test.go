@@ -1,6 +1,6 @@
 package disruption_test
 
-// driftScenarios are about nodes that are no longer what would be launched. Their NodePools stay closed: drift is not
+// driftScenarios are about nodes that differ from what would be launched now. Their NodePools stay closed: drift is not
 // consolidation.
 func driftScenarios(l *laboratory) []scenario {
 	two := workload{name: "web", count: 2, requests: whole}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// then are steps one after the other.
+// then appends steps to others.
 func then(first []step, further ...step) []step { return slices.Concat(first, further) }
 
-// emptyScenarios are about nodes on which nothing runs that would have to move.
+// emptyScenarios are about nodes that run nothing that would have to move.
 func emptyScenarios() []scenario {
 	web := workload{name: "web", count: 1}
 	return []scenario{{

@@ -2,9 +2,9 @@ package disruption_test
 
 import "time"
 
-// expiryScenarios are about nodes that are older than they are to become. What replaces them lives longer, or they would
-// be replaced again and again: the NodePool changes once its first claim is made. That makes them drift, which the budgets
-// of these NodePools forbid.
+// expiryScenarios are about nodes that exceed their lifetime. What replaces them must live longer, or it would be replaced
+// again and again: the NodePool changes once its first claim is made. That makes the nodes drift, which the budgets of these
+// NodePools forbid.
 func expiryScenarios() []scenario {
 	web := workload{name: "web", count: 1}
 	brief := func(p pool) []pool {

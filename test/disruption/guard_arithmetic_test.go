@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// TestGuard holds that the watcher of PodDisruptionBudgets finds what it is there for.
+// TestGuard checks that the watcher of PodDisruptionBudgets finds violations.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	one, half := intstr.FromInt32(1), intstr.FromString("50%")

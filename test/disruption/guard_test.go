@@ -19,20 +19,20 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// guard watches over PodDisruptionBudgets. It sees pods, budgets and ReplicaSets itself and never asks what a budget's
-// status says: whether a pod may be taken away follows from the readiness of the pods that the budget selects, at the
-// moment at which the watch tells that the pod is being deleted.
+// guard watches over PodDisruptionBudgets. It watches pods, budgets and ReplicaSets itself and never reads a budget's
+// status: whether a pod may be removed follows from the readiness of the pods that the budget selects, at the moment at
+// which the watch reports that the pod is being deleted.
 type guard struct {
 	kube client.Client
 	mu   sync.Mutex
 	pods map[types.NamespacedName]*corev1.Pod
-	// budgets are those that are there, scales the replicas that ReplicaSets want by UID.
+	// budgets are the existing ones; scales are the replicas that ReplicaSets want, by UID.
 	budgets map[types.NamespacedName]*policyv1.PodDisruptionBudget
 	scales  map[types.UID]int
-	// closed are the namespaces whose scenario is over.
+	// closed are the namespaces of finished scenarios.
 	closed map[string]bool
 	found  map[string][]string
-	// checked is how many pods were seen to go that a budget selects.
+	// checked is the number of removed pods that a budget selects.
 	checked int
 	pending sync.WaitGroup
 }
@@ -76,8 +76,7 @@ func (g *guard) scaleChanged(object any, deleted bool) {
 	}
 }
 
-// podChanged judges a pod at the moment at which it begins to go. That a ReplicaSet or a person deleted it is nobody's
-// fault here.
+// podChanged judges a pod when it begins to be deleted. Deletions by a ReplicaSet or by a person do not count.
 func (g *guard) podChanged(object any, deleted bool) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -111,8 +110,9 @@ func (g *guard) podChanged(object any, deleted bool) {
 	}
 }
 
-// takenBy says how a pod is taken away with its node; empty where the reason is another one. Kubernetes itself notes it on
-// the pod, but for a pod that is deleted outright: only its ReplicaSet may do so otherwise, and then it wants fewer.
+// takenBy returns how a pod was removed with its node, or an empty string for any other reason. Kubernetes itself notes the
+// reason on the pod, except if the pod is deleted outright: apart from a drain, only its ReplicaSet does that, when it wants
+// fewer.
 func takenBy(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
@@ -127,7 +127,7 @@ func takenBy(pod *corev1.Pod) string {
 		return ""
 	}
 	if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds != *orZero(pod.Spec.TerminationGracePeriodSeconds) {
-		return "deleted by force" // nobody but the one who empties its node shortens a pod's grace
+		return "deleted by force" // only a drain shortens a pod's grace period
 	}
 	return ""
 }
@@ -139,14 +139,14 @@ func orZero(seconds *int64) *int64 {
 	return seconds
 }
 
-// protects says that a budget has a say in whether a pod may go. A pod that does not run yet, or any more, may always.
+// protects reports whether a budget restricts the deletion of a pod. A pod that is not running is not restricted.
 func protects(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	policy := budget.Spec.UnhealthyPodEvictionPolicy
 	always := !readyPod(pod) && policy != nil && *policy == policyv1.AlwaysAllow
 	return selects(budget, pod) && pod.Status.Phase == corev1.PodRunning && !always
 }
 
-// healthy counts the pods that a budget counts on besides one, and how many the controllers of them all want.
+// healthy returns the number of healthy pods under a budget apart from one, and how many the controllers of them all want.
 func (g *guard) healthy(pod *corev1.Pod, budget *policyv1.PodDisruptionBudget) (others, expected int) {
 	owners := map[types.UID]bool{}
 	own := func(pod *corev1.Pod) {
@@ -175,14 +175,14 @@ func selects(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return err == nil && budget.Namespace == pod.Namespace && selector.Matches(setOf(pod.Labels))
 }
 
-// setOf is labels as selectors read them.
+// setOf implements the labels interface of selectors.
 type setOf map[string]string
 
 func (s setOf) Has(key string) bool              { _, ok := s[key]; return ok }
 func (s setOf) Get(key string) string            { return s[key] }
 func (s setOf) Lookup(key string) (string, bool) { v, ok := s[key]; return v, ok }
 
-// demanded is how many healthy pods a budget demands of those that its controllers want.
+// demanded returns how many healthy pods a budget demands, given the number that its controllers want.
 func demanded(budget *policyv1.PodDisruptionBudget, expected int) int {
 	share := func(value intstr.IntOrString) int {
 		n, err := intstr.GetScaledValueFromIntOrPercent(&value, expected, true)
@@ -200,8 +200,8 @@ func demanded(budget *policyv1.PodDisruptionBudget, expected int) int {
 	return 0
 }
 
-// confirm asks for the budget once more, since the watches of pods and budgets do not wait for each other: one that was
-// relaxed or deleted just now may be known here only after the pod that it let go.
+// confirm reads the budget once more, because the watches of pods and budgets are not synchronized: a budget relaxed or
+// deleted just now may become known here only after the pod that it allowed to go.
 func (g *guard) confirm(pod *corev1.Pod, judged *policyv1.PodDisruptionBudget, others, expected int, broken string) {
 	g.pending.Add(1)
 	go func() {
@@ -217,7 +217,7 @@ func (g *guard) confirm(pod *corev1.Pod, judged *policyv1.PodDisruptionBudget, o
 	}()
 }
 
-// violations are how PodDisruptionBudgets of a namespace were broken so far.
+// violations returns how PodDisruptionBudgets of a namespace were broken so far.
 func (g *guard) violations(namespace string) []string {
 	g.pending.Wait()
 	g.mu.Lock()
@@ -225,14 +225,14 @@ func (g *guard) violations(namespace string) []string {
 	return slices.Clone(g.found[namespace])
 }
 
-// forget looks no longer at a namespace: what was in it is being deleted.
+// forget stops checking a namespace: its contents are being deleted.
 func (g *guard) forget(namespace string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed[namespace] = true
 }
 
-// summary says what was watched.
+// summary describes what was checked.
 func (g *guard) summary() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// untouched fails the scenario if one of the marked nodes is going.
+// untouched fails the scenario if one of the marked nodes is being removed.
 func (p *play) untouched() {
 	p.T.Helper()
 	for _, l := range p.view.of(p.name) {
@@ -16,7 +16,7 @@ func (p *play) untouched() {
 	}
 }
 
-// stays waits until so many nodes serve, and all pods are on nodes that were marked.
+// stays waits until this many nodes serve, and checks that all pods are on nodes that were marked.
 func stays(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -29,7 +29,7 @@ func stays(want int) step {
 	}
 }
 
-// standing holds how many nodes ever served at the same time, at most. One that is being deleted serves no more.
+// standing checks that no more than most nodes ever served at the same time. A node that is being deleted does not count.
 func standing(most int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -48,7 +48,7 @@ func standing(most int) step {
 	}
 }
 
-// onlyMarked holds that the pods of a workload are on marked nodes, and marks no other from now on.
+// onlyMarked checks that the pods of a workload are on marked nodes, and unmarks all other nodes.
 func onlyMarked(workload string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -64,7 +64,7 @@ func onlyMarked(workload string) step {
 	}
 }
 
-// stillOn holds that the pods of a workload are on marked nodes.
+// stillOn checks that the pods of a workload are on marked nodes.
 func stillOn(workload string) step {
 	return on(workload, func(p *play, node string) {
 		p.T.Helper()
@@ -74,7 +74,7 @@ func stillOn(workload string) step {
 	})
 }
 
-// notBefore holds that no node began to go earlier than so long after the last step that set the time.
+// notBefore checks that no node began to go until this long after the last step that set the time.
 func notBefore(after time.Duration) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -86,8 +86,8 @@ func notBefore(after time.Duration) step {
 	}
 }
 
-// apart holds that nodes began to go one after the other, each at least so long after the last. Disruption counts from its
-// decision, and what is seen of it follows a moment later.
+// apart checks that nodes began to go one after the other, each at least this long after the previous one. Disruption counts
+// from its decision, which becomes visible a moment later.
 func apart(least time.Duration) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -106,10 +106,10 @@ func apart(least time.Duration) step {
 	}
 }
 
-// seenLate is how much later one node is seen to begin to go than another, though both were decided for as long before.
+// seenLate is by how much the delays between decision and visibility of two nodes may differ.
 const seenLate = 5 * time.Second
 
-// old holds that no marked claim's node began to go before the claim had reached an age.
+// old checks that no marked claim's node began to go before the claim had reached an age.
 func old(age time.Duration) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -121,7 +121,7 @@ func old(age time.Duration) step {
 	}
 }
 
-// preSpun holds that every marked node left only after all that replaces it served.
+// preSpun checks that every marked node left only after all its replacements served.
 func preSpun(p *play) {
 	p.T.Helper()
 	lives := p.view.of(p.name)
@@ -144,7 +144,7 @@ func preSpun(p *play) {
 	}
 }
 
-// have holds that every node has one of the values of a label.
+// have checks that every node has one of the values of a label.
 func have(key string, values ...string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -156,7 +156,7 @@ func have(key string, values ...string) step {
 	}
 }
 
-// spread holds that the pods of a workload are spread over the values of a label of their nodes, so many on each.
+// spread checks that the pods of a workload are spread over the values of their nodes' label in these numbers.
 func spread(workload, key string, want ...int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -173,7 +173,7 @@ func spread(workload, key string, want ...int) step {
 	}
 }
 
-// zoned holds that the pods of a workload are in a zone.
+// zoned checks that the pods of a workload are in a zone.
 func zoned(workload, zone string) step {
 	return on(workload, func(p *play, node string) {
 		p.T.Helper()
@@ -185,7 +185,7 @@ func zoned(workload, zone string) step {
 	})
 }
 
-// peak holds how many nodes of the scenario's first NodePool were disrupted at once, at most.
+// peak checks the largest number of nodes of the scenario's first NodePool that were disrupted at once.
 func peak(want int) step {
 	return func(p *play) {
 		p.T.Helper()

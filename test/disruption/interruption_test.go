@@ -7,11 +7,11 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// queueName is the queue that the cloud puts its announcements into.
+// queueName is the queue for the cloud's announcements.
 const queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 
-// interruptionScenarios are about machines that the cloud takes away. What a machine of one type and zone meets makes
-// others of it unavailable for a while, so that each scenario with spot has types of its own.
+// interruptionScenarios are about machines that the cloud takes back. An interruption makes the same type in the same zone
+// unavailable for a while, so each scenario with spot has its own types.
 func interruptionScenarios() []scenario {
 	closed := func(p pool) []pool { p.budgets = `{nodes: "0"}`; return []pool{p} }
 	web := workload{name: "web", count: 1}
@@ -64,7 +64,7 @@ func interruptionScenarios() []scenario {
 	}
 }
 
-// instance is the instance of a node.
+// instance returns the instance id of a node.
 func (p *play) instance(node string) string {
 	for _, n := range p.nodes() {
 		if n.Name == node {

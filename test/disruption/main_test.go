@@ -1,20 +1,20 @@
-// Package disruption_test proves how nodes are taken away, end to end: on one laboratory with the real kube-scheduler,
-// many scenarios are played at the same time, each in a namespace with NodePools of its own, and each about one rule.
+// Package disruption_test tests how nodes are removed, end to end: on one laboratory with the real kube-scheduler, many
+// scenarios run at the same time, each in a namespace with its own NodePools, and each about one rule.
 //
 // # Scenarios
 //
-// A scenario is a row of a table. It has steps, one after the other, and says in the end how many nodes went for which
-// reason. A NodePool begins closed, with consolidateAfter Never, so that a scenario can be set up in peace; then it is
-// opened. What must not happen is never waited for by the clock: a step awaits the verdict that keeps a node, and the
-// next step takes away the cause and awaits that the node goes, so that nothing else can have kept it. What steps do is in
-// acts_test.go, what they wait for in waits_test.go, and what they hold in holds_test.go.
+// A scenario is a row of a table. It has steps, one after the other, and states how many nodes were removed for which
+// reason. A NodePool begins closed, with consolidateAfter Never, so that a scenario can be set up undisturbed; then it is
+// opened. That something does not happen is never tested by waiting for some time: a step awaits the verdict that keeps a
+// node, and the next step removes the cause and awaits that the node goes, so nothing else can have kept it. Actions are in
+// acts_test.go, waits in waits_test.go, and checks in holds_test.go.
 //
 // # Watchers
 //
-// Two watchers look at everything from the first to the last second, with connections and arithmetic of their own: one
-// counts the pods that were taken away against a PodDisruptionBudget (guard_test.go), one the nodes that were disrupted
-// beyond a NodePool's budgets (world.BudgetLedger). A scenario about a forceful kind says that it breaks PodDisruptionBudgets,
-// and then it has to. Their arithmetic has tests without a laboratory.
+// Two watchers observe everything from the first to the last second, with their own connections and arithmetic: one counts
+// the pods that were removed against a PodDisruptionBudget (guard_test.go), one the nodes that were disrupted beyond a
+// NodePool's budgets (world.BudgetLedger). A scenario about a forceful disruption states that it breaks
+// PodDisruptionBudgets, and fails if it does not. The watchers' arithmetic has tests without a laboratory.
 package disruption_test
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// atOnce is how many scenarios are played at the same time. More would have their first nodes take longer than a machine may
-// before another one is launched for its pods.
+// atOnce is how many scenarios run at the same time. With more, their first nodes would take so long that other nodes are
+// launched for their pods.
 const atOnce = 40
 
 func TestMain(m *testing.M) { os.Exit(world.Main(m, atOnce)) }
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, atOnce)) }
 // settleWithin is how long a step of a scenario may take on a busy machine.
 const settleWithin = 4 * time.Minute
 
-// scenarios are all tables.
+// scenarios returns the rows of all tables.
 func scenarios(l *laboratory) []scenario {
 	return slices.Concat(emptyScenarios(), budgetScenarios(l), protectionScenarios(), consolidationScenarios(), balancedScenarios(), placementScenarios(),
 		driftScenarios(l), expiryScenarios(), staticScenarios(), manualScenarios(), bufferScenarios(),
@@ -71,7 +71,7 @@ func TestDisruption(t *testing.T) {
 	t.Logf("NodePool budgets: %s", l.ledger.Summary())
 }
 
-// settled holds that nothing is left of what was played: no machine, no claim, and no workflow that still works on one.
+// settled checks that nothing is left of the scenarios: no machine, no claim, and no workflow that still works on one.
 func (l *laboratory) settled(t *testing.T) {
 	t.Helper()
 	if t.Failed() {

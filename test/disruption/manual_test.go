@@ -6,7 +6,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// manualScenarios are about nodes that people take away. No NodePool's budget has a say in it; PodDisruptionBudgets do.
+// manualScenarios are about nodes that people remove. No NodePool's budget restricts that; PodDisruptionBudgets do.
 func manualScenarios() []scenario {
 	closed := []pool{{budgets: `{nodes: "0"}`}}
 	web := workload{name: "web", count: 1}

@@ -6,7 +6,7 @@ import (
 	"github.com/tenon-sh/tenon/test/flow"
 )
 
-// placementScenarios are about what binds pods to places, and what room may be counted on.
+// placementScenarios are about what binds pods to places, and which room may be counted on.
 func placementScenarios() []scenario {
 	cordon, open := patchNode(`{"spec":{"unschedulable":true}}`), patchNode(`{"spec":{"unschedulable":false}}`)
 	zonal := []string{fmt.Sprintf("topologySpreadConstraints: [{maxSkew: 1, topologyKey: %s, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {tier: any}}}]", zoneKey)}

@@ -21,7 +21,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// play is a scenario that is being played.
+// play is a running scenario.
 type play struct {
 	*scenario
 	*world.World
@@ -31,11 +31,11 @@ type play struct {
 	desired map[string]int
 	// daemons are the DaemonSets.
 	daemons []string
-	// marked are the claims that were there when the scenario was last marked, and at is when something happened that a
-	// later step measures from.
+	// marked are the claims that existed when the scenario was last marked, and at is the time from which a later step
+	// measures.
 	marked map[string]bool
 	at     time.Time
-	// asked is when tenon why was last asked of a node, answers what it said.
+	// asked is when tenon why node was last asked about a node, answers what it said.
 	asked   map[string]time.Time
 	answers map[string][]workflows.NodeVerdict
 }
@@ -48,7 +48,7 @@ type laboratory struct {
 	ledger *world.BudgetLedger
 }
 
-// play plays a scenario from its first step to its judgement, and clears up behind it.
+// play runs a scenario from its first step to its judgement, and cleans up.
 func (s scenario) play(t *testing.T, l *laboratory) {
 	p := &play{scenario: &s, World: l.For(t), view: l.view, ledger: l.ledger, desired: map[string]int{}, asked: map[string]time.Time{}, answers: map[string][]workflows.NodeVerdict{}}
 	defer func() {
@@ -72,10 +72,10 @@ func (s scenario) play(t *testing.T, l *laboratory) {
 	}
 }
 
-// within is how long a step may take.
+// within returns how long a step may take.
 func (p *play) within() time.Duration { return cmp.Or(p.patience, settleWithin) }
 
-// open creates the namespace and the NodePools, and waits until these are ready.
+// open creates the namespace and the NodePools, and waits until the NodePools are ready.
 func (p *play) open() {
 	p.T.Helper()
 	p.Apply(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", p.name))
@@ -97,7 +97,7 @@ func (p *play) open() {
 	}
 }
 
-// close deletes what the scenario made, without waiting for it.
+// close deletes what the scenario created, without waiting for it.
 func (p *play) close(l *laboratory) {
 	l.guard.forget(p.name)
 	l.ledger.Forget(p.name)
@@ -113,10 +113,10 @@ func (p *play) close(l *laboratory) {
 	}
 }
 
-// fill puts the scenario's name for SCENE.
+// fill replaces SCENE by the scenario's name.
 func (p *play) fill(manifests string) string { return strings.ReplaceAll(manifests, "SCENE", p.name) }
 
-// create applies manifests. Pods are forbidden for as long as a new namespace has no service account.
+// create applies manifests. It retries, because pods are forbidden until a new namespace has its service account.
 func (p *play) create(manifests string) {
 	p.T.Helper()
 	p.Await("create", p.within(), func() (bool, string) {
@@ -128,7 +128,7 @@ func (p *play) create(manifests string) {
 	})
 }
 
-// patch changes an object by merge patch, with SCENE.
+// patch changes an object by merge patch, in which SCENE stands for the scenario's name.
 func (p *play) patch(object client.Object, name, patch string) {
 	p.T.Helper()
 	object.SetName(name)
@@ -137,7 +137,7 @@ func (p *play) patch(object client.Object, name, patch string) {
 	}
 }
 
-// nodes are the scenario's nodes, by name.
+// nodes returns the scenario's nodes, by name.
 func (p *play) nodes() []corev1.Node {
 	p.T.Helper()
 	var list corev1.NodeList
@@ -148,7 +148,7 @@ func (p *play) nodes() []corev1.Node {
 	return list.Items
 }
 
-// pods are the scenario's pods that are not being deleted, of the workloads named if any are.
+// pods returns the scenario's pods that are not being deleted: those of the named workloads, or all.
 func (p *play) pods(workloads ...string) []corev1.Pod {
 	p.T.Helper()
 	var list corev1.PodList
@@ -160,7 +160,7 @@ func (p *play) pods(workloads ...string) []corev1.Pod {
 	})
 }
 
-// hosts are the names of the nodes that pods of a workload are on.
+// hosts returns the names of the nodes that run pods of a workload.
 func (p *play) hosts(workload string) []string {
 	p.T.Helper()
 	found := map[string]bool{}
@@ -172,7 +172,7 @@ func (p *play) hosts(workload string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// events are what was said of the scenario's objects with a reason, of cluster-wide ones by their names.
+// events returns the Events with a reason about the scenario's objects; cluster-wide objects are matched by name.
 func (p *play) events(reason string) []string {
 	p.T.Helper()
 	var list corev1.EventList
@@ -196,8 +196,8 @@ func (p *play) events(reason string) []string {
 	return said
 }
 
-// why are the verdicts on a node, as Disruption gives them to tenon why node. Asking again within a moment gives the same
-// answer.
+// why returns the verdicts on a node, as Disruption gives them to tenon why node. Asking again within a moment returns the
+// same answer.
 func (p *play) why(node string) []workflows.NodeVerdict {
 	p.T.Helper()
 	const askAgain = 2 * time.Second
@@ -227,7 +227,7 @@ func (p *play) why(node string) []workflows.NodeVerdict {
 	return answer.Verdicts
 }
 
-// reasonOf is why a claim went, as its workflow has it in the end.
+// reasonOf returns why a claim was removed, from the result of its workflow.
 func (p *play) reasonOf(claim string) string {
 	p.T.Helper()
 	ctx, stop := context.WithTimeout(context.WithoutCancel(p.Context()), world.Patience(time.Minute))
@@ -239,7 +239,7 @@ func (p *play) reasonOf(claim string) string {
 	return result.Reason
 }
 
-// judge holds how many nodes went for which reason, and that nothing is left half done.
+// judge checks how many nodes were removed for which reason, and that nothing is left half done.
 func (p *play) judge() {
 	p.T.Helper()
 	want := p.takes
@@ -265,7 +265,7 @@ func (p *play) judge() {
 	}
 }
 
-// table is for people who have to find out why a scenario failed.
+// table describes the claims and pods for people who have to find out why a scenario failed.
 func (p *play) table() string {
 	var text strings.Builder
 	text.WriteString("CLAIMS\n")

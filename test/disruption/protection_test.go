@@ -13,10 +13,10 @@ import (
 	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 )
 
-// mayGo takes the wish not to be disrupted off pods.
+// mayGo removes the do-not-disrupt annotation from pods.
 const mayGo = `{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null}}}`
 
-// protectionScenarios are about what people say of their pods and nodes.
+// protectionScenarios are about annotations by which people protect their pods and nodes.
 func protectionScenarios() []scenario {
 	stay := workload{annotations: `karpenter.sh/do-not-disrupt: "true"`}
 	return []scenario{{
@@ -74,7 +74,7 @@ func protectionScenarios() []scenario {
 	}}
 }
 
-// sinceStart has later steps measure from when the first of the scenario's pods started.
+// sinceStart lets later steps measure from the start of the scenario's first pod.
 func sinceStart(p *play) {
 	p.at = time.Now()
 	for _, pod := range p.pods("web") {
@@ -94,12 +94,12 @@ func onMarked(act func(p *play, node string)) step {
 	}
 }
 
-// unready has the pods of a workload that are there be not ready.
+// unready makes the existing pods of a workload not ready.
 func unready(workload string) step {
 	return func(p *play) {
 		p.T.Helper()
 		for _, pod := range p.pods(workload) {
-			// Where only Ready is false, the kubelet corrects it: its containers are ready.
+			// If only Ready were false, the kubelet would correct it, because the containers are ready.
 			patch := `{"status":{"conditions":[{"type":"ContainersReady","status":"False"},{"type":"Ready","status":"False"}]}}`
 			if err := p.Status().Patch(context.Background(), pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", []byte(patch))); err != nil {
 				p.T.Fatal(err)

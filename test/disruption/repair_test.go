@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// repairScenarios are about nodes that are ill and will not recover by themselves.
+// repairScenarios are about unhealthy nodes that will not recover by themselves.
 func repairScenarios() []scenario {
 	closed := []pool{{budgets: `{nodes: "0"}`}}
 	return []scenario{{
@@ -28,7 +28,7 @@ func repairScenarios() []scenario {
 	}}
 }
 
-// tolerated is for how long the conditions of these scenarios are.
+// tolerated is how long the conditions of these scenarios are tolerated.
 const tolerated = 30 * time.Minute
 
 func untouched(p *play) {
@@ -36,7 +36,7 @@ func untouched(p *play) {
 	p.untouched()
 }
 
-// wellFirst has the first of the marked nodes be well again.
+// wellFirst makes the first of the marked nodes healthy again.
 func wellFirst(condition string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -44,7 +44,7 @@ func wellFirst(condition string) step {
 	}
 }
 
-// ill has a node have been ill for so long, or be well again where that is zero.
+// ill makes a node unhealthy since this long ago, or healthy again if that is zero.
 func ill(condition string, since time.Duration) func(*play, string) {
 	return func(p *play, name string) {
 		p.T.Helper()

@@ -22,7 +22,7 @@ func faults() ec2sim.Faults {
 	}
 }
 
-// starting holds a new node back until release or releaseOthers lets it serve.
+// starting keeps a new node from serving until release or releaseOthers.
 var starting = []string{"startupTaints: [{key: starting, effect: NoSchedule}]"}
 
 // relabelled makes all nodes of the NodePools drift.
@@ -31,11 +31,11 @@ const relabelled = `{"spec":{"template":{"metadata":{"labels":{"version":"two"}}
 // never closes the NodePools again.
 const never = `{"spec":{"disruption":{"consolidateAfter":"Never"}}}`
 
-// replacementScenarios are about what goes wrong while a node is replaced.
+// replacementScenarios are about failures while a node is replaced.
 func replacementScenarios() []scenario {
 	web := workload{name: "web", count: 1}
 	held := []pool{{template: starting}}
-	// begin has a node of its own drift, and stops when its successor is on its way.
+	// begin lets a scenario's only node drift, and stops when its replacement is being launched.
 	begin := func(further ...step) []step {
 		return then([]step{launch(web), release(1), serve(1), mark, changePools(relabelled), begun(1), claims(2)}, further...)
 	}
@@ -88,7 +88,7 @@ func replacementScenarios() []scenario {
 	}}
 }
 
-// releaseOthers lets the nodes serve that are not marked, once there is one.
+// releaseOthers lets the unmarked nodes serve, once there is one.
 func releaseOthers(p *play) {
 	p.T.Helper()
 	p.Await("another node registered", p.within(), func() (bool, string) {
@@ -107,7 +107,7 @@ func releaseOthers(p *play) {
 	p.unhold()
 }
 
-// served waits until so many claims have served.
+// served waits until this many claims have served.
 func served(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -123,7 +123,7 @@ func served(want int) step {
 	}
 }
 
-// made holds how many claims there ever were.
+// made checks how many claims there ever were.
 func made(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -133,7 +133,7 @@ func made(want int) step {
 	}
 }
 
-// oneByOne holds that between a node's leaving and the next one's beginning to go, a pod that had to move was bound.
+// oneByOne checks that after each node left and before the next one began to go, a pod that had to move was bound.
 func oneByOne(p *play) {
 	p.T.Helper()
 	var gone []life

@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/test/flow"
 )
 
-// sceneLabel is the label that a scenario's nodes have, and that its pods select.
+// sceneLabel is the label of a scenario's nodes, which its pods select.
 const sceneLabel = "scene.example.com/name"
 
 const (
@@ -23,33 +23,33 @@ const (
 	poolKey     = karpv1.NodePoolLabelKey
 )
 
-// scenario is one rule put to the test.
+// scenario tests one rule.
 type scenario struct {
-	// name is the namespace, the first part of the NodePools' names and the value of sceneLabel.
+	// name is the name of the namespace, the first part of the NodePools' names and the value of sceneLabel.
 	name string
-	// rule says what holds, in one sentence.
+	// rule is the rule, in one sentence.
 	rule string
 	// pools are the scenario's NodePools; one plain pool when empty.
 	pools []pool
-	// objects are further manifests that are there before the NodePools. SCENE in them stands for the scenario's name.
+	// objects are further manifests, applied before the NodePools. SCENE in them stands for the scenario's name.
 	objects string
 	steps   []step
 	// patience is how long a step may take, settleWithin when zero.
 	patience time.Duration
-	// takes is how many nodes went for which reason.
+	// takes is how many nodes are removed for which reason.
 	takes takes
-	// breaks says why the scenario's way of taking nodes overrides PodDisruptionBudgets; empty where it must not.
+	// breaks says why the scenario's way of removing nodes overrides PodDisruptionBudgets; empty if it must not.
 	breaks string
 }
 
-// takes counts nodes by the reason for which they went. A reason nobody recorded is empty.
+// takes counts nodes by the reason for their removal, which is empty if none was recorded.
 type takes map[string]int
 
-// step is one thing that happens, or that is waited for.
+// step is an action, a wait or a check.
 type step func(*play)
 
-// pool is a NodePool. Its zero value sells m5.large on demand in all zones, takes nodes away when they are empty or
-// underutilized, all at once, and is closed: it does not consolidate before it is opened.
+// pool is a NodePool. Its zero value sells m5.large on demand in all zones, removes empty or underutilized nodes, all at
+// once, and is closed: it does not consolidate before it is opened.
 type pool struct {
 	// suffix is added to the scenario's name; a scenario's only pool needs none.
 	suffix string
@@ -57,22 +57,22 @@ type pool struct {
 	types []string
 	// capacity are the capacity types; on-demand when empty.
 	capacity []string
-	// requirements are further ones: YAML's flow style, without brackets, as are labels of the nodes and annotations of the
-	// NodePool.
+	// requirements are further requirements, labels those of the nodes, and annotations those of the NodePool, all in YAML's
+	// flow style without brackets.
 	requirements, labels, annotations string
 	// class is the EC2NodeClass; default when empty.
 	class string
 	// policy is the consolidationPolicy; WhenEmptyOrUnderutilized when empty.
 	policy string
-	// budgets are in flow style, with SCENE; all nodes at once when empty.
+	// budgets are in flow style, and may contain SCENE; all nodes at once when empty.
 	budgets string
-	// template are further fields of the template's spec, spec of the pool's own.
+	// template are further fields of the template's spec, spec further fields of the pool's.
 	template, spec []string
 }
 
 func (p pool) name(scene string) string { return strings.TrimSuffix(scene+"-"+p.suffix, "-") }
 
-// required are all requirements of the pool's template, in flow style.
+// required returns all requirements of the pool's template, in flow style.
 func (p pool) required() string {
 	requirements := []string{flow.In(capacityKey, flow.Or(p.capacity, "on-demand")...), flow.In(typeKey, flow.Or(p.types, "m5.large")...)}
 	if p.requirements != "" {
@@ -97,7 +97,7 @@ spec:
 		sceneLabel, scene, flow.Further(p.labels), cmp.Or(p.class, "default"), p.required(), flow.Lines(6, p.template))
 }
 
-// nodeClass is an EC2NodeClass that is the default one but for what is said of it.
+// nodeClass returns an EC2NodeClass that differs from the default one in the given fields.
 func nodeClass(name, cluster string, fields map[string]string) string {
 	spec := map[string]string{
 		"role":                       "KarpenterNodeRole-" + cluster,
@@ -115,19 +115,20 @@ func nodeClass(name, cluster string, fields map[string]string) string {
 	return text
 }
 
-// workload is a Deployment.
+// workload is a Deployment, a DaemonSet or bare pods.
 type workload struct {
 	// name is the value of the pods' label app, and the first part of their names.
 	name  string
 	count int
-	// requests are those of the only container; more than half an m5.large when empty. All fields are in flow style,
-	// without brackets.
+	// requests are those of the only container; more than half an m5.large when empty. All fields are in flow style, without
+	// brackets.
 	requests string
-	// labels are further labels, annotations all annotations of the pods, selector further entries of their node selector.
+	// labels are further labels of the pods, annotations all their annotations, selector further entries of their node
+	// selector.
 	labels, annotations, selector string
 	// spec are further fields of the pods' spec.
 	spec []string
-	// daemon makes it a DaemonSet, bare makes it pods of nobody.
+	// daemon makes it a DaemonSet, bare makes it pods without an owner.
 	daemon, bare bool
 }
 
@@ -170,7 +171,7 @@ spec:%[4]s
 `, kind, scene, l.name, replicas, meta, flow.Indent(6, spec))
 }
 
-// pdb is a PodDisruptionBudget for the pods of a workload, with a spec in flow style without brackets.
+// pdb returns a PodDisruptionBudget for the pods of a workload, with a spec in flow style without brackets.
 func pdb(name, app, spec string) string {
 	return fmt.Sprintf("\n---\n{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: SCENE, name: %s}, spec: {selector: {matchLabels: {app: %s}}, %s}}", name, app, spec)
 }

@@ -1,6 +1,6 @@
 package disruption_test
 
-// staticScenarios are about NodePools that keep a number of nodes.
+// staticScenarios are about NodePools with a fixed number of nodes.
 func staticScenarios() []scenario {
 	static := func(suffix string, further ...string) pool {
 		return pool{suffix: suffix, spec: append([]string{"replicas: 2"}, further...)}

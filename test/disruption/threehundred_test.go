@@ -18,7 +18,7 @@ func threeHundred() scenario {
 
 func noteTime(p *play) { p.at = time.Now() }
 
-// waitedLessThanBoot holds that no pod which had to move was without a node for longer than its new node took from its
+// waitedLessThanBoot checks that no pod which had to move was without a node for longer than its new node took from its
 // claim until it served.
 func waitedLessThanBoot(p *play) {
 	p.T.Helper()
@@ -44,7 +44,7 @@ func waitedLessThanBoot(p *play) {
 	p.T.Logf("the longest that a pod was without a node: %s", longest)
 }
 
-// report says how long it all took, and how many nodes were on their way at once.
+// report logs how long it all took, and how many nodes were disrupted at once at most.
 func report(p *play) {
 	p.T.Helper()
 	p.T.Logf("%s after the change, with %d nodes disrupted at once at most", time.Since(p.at).Round(time.Second), p.ledger.Peak(p.pools[0].name(p.name)))

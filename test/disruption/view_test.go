@@ -16,8 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// view is the cluster as everybody may watch it, and a ledger of the life of every NodeClaim that ever was. The objects
-// that it lists are shared and must not be changed.
+// view is a cache of the cluster and a ledger of the life of every NodeClaim. The objects that it lists are shared and must
+// not be changed.
 type view struct {
 	cache.Cache
 	mu    sync.Mutex
@@ -25,28 +25,28 @@ type view struct {
 	waits map[string]*wait // by pod UID
 }
 
-// life is what the ledger keeps of a claim and its node.
+// life is the ledger's record of a claim and its node.
 type life struct {
 	claim, scene, pool, node string
 	itype, zone, capacity    string
-	// choices are the instance types that its launch was left, replaces the Replacement it was made for, and replacedBy the
-	// one its node was last taken away by.
+	// choices are the instance types that were left to its launch, replaces is the Replacement that it was made for, and
+	// replacedBy the last one to remove its node.
 	choices              []string
 	replaces, replacedBy string
-	// created is the claim's own time; began is when the node was first seen tainted or being deleted, zero again when that
-	// was undone. The claims' watch tells in which order claims were served and left.
+	// created is the claim's own timestamp; began is when the node was first seen tainted or being deleted, and zero again
+	// once that was undone. The watch of claims gives the order in which claims served and left.
 	created, began, served, left time.Time
-	// beganAt and leftAt are the revisions of the cluster's store at began and left: unlike times, they tell the order of what
-	// different watches saw.
+	// beganAt and leftAt are the resource versions at began and left: unlike times, they order what different watches saw.
 	beganAt, leftAt uint64
-	// initialized says that the node served, going that it or its claim is being deleted, gone that the claim is no more.
+	// initialized says that the node served, going that it or its claim is being deleted, gone that the claim no longer
+	// exists.
 	initialized, going, gone bool
-	// tainted is the taint as it was seen last, undone how often it was taken back.
+	// tainted says whether the node had the taint when last seen, undone is how often the taint was removed again.
 	tainted bool
 	undone  int
 	// drift is why the claim is Drifted.
 	drift string
-	// reason is the last one that was given for its going.
+	// reason is the last reason given for its removal.
 	reason string
 }
 
@@ -54,7 +54,7 @@ type life struct {
 type wait struct {
 	scene, pod     string
 	created, bound time.Time
-	// boundAt is the revision of the cluster's store at bound.
+	// boundAt is the resource version at bound.
 	boundAt uint64
 }
 
@@ -128,7 +128,7 @@ func (v *view) noteNode(object any, deleted bool) {
 	defer v.mu.Unlock()
 	l := v.ofNode(node)
 	if l == nil {
-		return // its claim has not said its name yet, and will be looked at again
+		return // no known NodeClaim owns it yet; it will be seen again
 	}
 	l.because(node.Annotations[karpv1.RemovalReasonAnnotationKey])
 	if by := node.Annotations[karpv1.ReplacementAnnotationKey]; by != "" && by != l.replaces {
@@ -162,7 +162,7 @@ func (l *life) because(reason string) {
 	}
 }
 
-// goes notes that the claim or its node is being deleted, as the object shows.
+// goes records that the claim or its node is being deleted, as the object shows.
 func (l *life) goes(object client.Object) {
 	l.going = true
 	if l.began.IsZero() {
@@ -170,7 +170,7 @@ func (l *life) goes(object client.Object) {
 	}
 }
 
-// revision is that of the cluster's store at which an object was as it is; zero where that is not known.
+// revision returns the resource version of an object; zero if it is not known.
 func revision(object client.Object) uint64 {
 	at, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	return at
@@ -180,7 +180,7 @@ func disruptedTaint(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == karpv1.DisruptedTaintKey })
 }
 
-// of are the lives of a scenario, as they are now, the oldest first.
+// of returns the current lives of a scenario, the oldest first.
 func (v *view) of(scene string) []life {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -199,7 +199,7 @@ func (v *view) of(scene string) []life {
 	return all
 }
 
-// waited are the pods of a scenario with how long each was without a node.
+// waited returns the pods of a scenario with how long each was without a node.
 func (v *view) waited(scene string) []wait {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// run waits until the pods of every workload run and are ready.
+// run waits until the pods of every workload are ready.
 func (p *play) run() {
 	p.T.Helper()
 	p.Await("the pods run", p.within(), func() (bool, string) {
@@ -49,7 +49,7 @@ func readyPod(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }
 
-// serve waits until so many nodes serve, none is on its way in or out, and every pod runs.
+// serve waits until this many nodes serve, none is starting or leaving, and every pod runs.
 func serve(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -70,7 +70,7 @@ func serve(want int) step {
 	}
 }
 
-// replaced waits until no marked node is left and so many others serve.
+// replaced waits until no marked node is left and this many others serve.
 func replaced(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -86,7 +86,7 @@ func replaced(want int) step {
 	}
 }
 
-// begun waits until so many nodes are on their way out.
+// begun waits until this many nodes are being removed.
 func begun(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -102,7 +102,7 @@ func begun(want int) step {
 	}
 }
 
-// undone waits until the taint was taken off a node again and nothing else is on its way.
+// undone waits until the taint was removed from a node again and no marked node is being removed.
 func undone(p *play) {
 	p.T.Helper()
 	p.Await("the replacement undone", p.within(), func() (bool, string) {
@@ -117,7 +117,7 @@ func undone(p *play) {
 	})
 }
 
-// claims waits until so many claims have been made.
+// claims waits until this many claims have been made.
 func claims(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -127,7 +127,7 @@ func claims(want int) step {
 	}
 }
 
-// gone waits until so many claims are no more.
+// gone waits until this many claims no longer exist.
 func gone(want int) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -143,7 +143,7 @@ func gone(want int) step {
 	}
 }
 
-// aged waits until every node has served for so long.
+// aged waits until every node has served for this long.
 func aged(age time.Duration) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -173,12 +173,12 @@ func drifted(reason string) step {
 	}
 }
 
-// everyNode is for keeps: all nodes that were marked.
+// everyNode as a workload of keeps means all marked nodes.
 const everyNode = ""
 
-// keeps waits until tenon why node says of every node that a workload is on that it stays, as far as a reason goes, for a
-// cause (or one of several, with | between), in words that hold some text. None of the nodes may have gone meanwhile, or
-// be going.
+// keeps waits until tenon why node says of every node that runs a workload that, for a reason, a cause (or one of several,
+// separated by |) keeps it, in a message that contains a text. It fails if a marked node has gone meanwhile or is being
+// removed.
 func keeps(workload, reason, cause, text string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -203,7 +203,7 @@ func keeps(workload, reason, cause, text string) step {
 	}
 }
 
-// markedNodes are the nodes of the marked claims.
+// markedNodes returns the nodes of the marked claims.
 func (p *play) markedNodes() []string {
 	var nodes []string
 	for _, l := range p.view.of(p.name) {
@@ -214,7 +214,7 @@ func (p *play) markedNodes() []string {
 	return nodes
 }
 
-// ended waits until nothing is left of a workload: a pod that is ending keeps its room.
+// ended waits until no pod of a workload exists: a terminating pod still takes up its room.
 func ended(workload string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -228,7 +228,7 @@ func ended(workload string) step {
 	}
 }
 
-// fits waits until all room of a CapacityBuffer is there.
+// fits waits until a CapacityBuffer has all its room.
 func fits(buffer string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -245,7 +245,7 @@ func fits(buffer string) step {
 	}
 }
 
-// keepsOne is keeps for at least one of the marked nodes.
+// keepsOne is like keeps, for at least one of the marked nodes.
 func keepsOne(reason, cause, text string) step {
 	return func(p *play) {
 		p.T.Helper()
@@ -263,7 +263,7 @@ func keepsOne(reason, cause, text string) step {
 	}
 }
 
-// told waits until an Event with a reason says some text of the scenario's objects.
+// told waits until an Event with a reason about one of the scenario's objects contains a text.
 func told(reason, text string) step {
 	return func(p *play) {
 		p.T.Helper()

@@ -109,7 +109,8 @@ func commandDrainsAndWaits(ctx context.Context, t *testing.T, w *world) {
 	w.tenon(ctx, t, "drain", node.Name).must(t, 1, "", "there is no node commanded")
 }
 
-// commandPauses holds that a pause is answered when evictions have stopped: nothing of the drain runs by then.
+// commandPauses checks that a pause is answered only when evictions have stopped: no activity of the drain is pending by
+// then.
 func commandPauses(ctx context.Context, t *testing.T, w *world) {
 	node := w.node(ctx, t, "pausing")
 	w.namespace(ctx, t, "pausing")
@@ -151,7 +152,7 @@ func commandKeepsAndCancels(ctx context.Context, t *testing.T, w *world) {
 	}
 	w.tenon(ctx, t, "drain", "cancel", node.Name).must(t, 0, "Canceling", "")
 	w.tenon(ctx, t, "drain", "status", node.Name, "--wait").must(t, 1, "", "the drain of node kept was canceled")
-	// One that a person has ended in Temporal's UI leaves its node closed, and is taken back all the same.
+	// A drain that a person terminated in Temporal's UI leaves its node closed, and can still be cancelled.
 	w.tenon(ctx, t, "drain", node.Name, "--keep").must(t, 0, "is being drained", "")
 	if err := w.temporal.TerminateWorkflow(ctx, cluster.DrainID(node.Name), "", "by a person"); err != nil {
 		t.Fatal(err)

@@ -18,13 +18,13 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestDrains walks one lab through every kind of drain, all at once: each has a node and a namespace of its own.
+// TestDrains runs every kind of drain on one lab, all at once: each has its own node and namespace.
 func TestDrains(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 12*time.Minute)
 	t.Cleanup(cancel)
 	w := startWorld(ctx, t)
-	// Drains wait more than they work, so they run at once whatever the number of processors.
+	// Drains wait more than they work, so they run in parallel whatever the number of processors.
 	var checks sync.WaitGroup
 	for name, check := range map[string]func(context.Context, *testing.T, *world){
 		"an empty node costs one activity and one write":           drainEmpty,
@@ -95,7 +95,7 @@ func drainInOrder(ctx context.Context, t *testing.T, w *world) {
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}))
 	run := w.drain(ctx, t, node, "claim-ordered", nil)
-	// The owner does not exist, so the garbage collector may take the daemon's pod at any time; only the order among
+	// The owner does not exist, so the garbage collector may delete the daemon's pod at any time; only the order of
 	// evictions counts.
 	got := result(ctx, t, run)
 	if got.Outcome != workflows.Drained || got.Evicted < 1 || got.Evicted > 2 {
@@ -112,8 +112,8 @@ func drainInOrder(ctx context.Context, t *testing.T, w *world) {
 	}
 }
 
-// drainWithHooks has pods take the time that their pre-stop hooks and grace periods say: what is critical goes when all others
-// are gone, not when they are told to.
+// drainWithHooks checks that pods get the time of their pre-stop hooks and grace periods: critical pods are evicted when all
+// others are gone, not already when the others are terminating.
 func drainWithHooks(ctx context.Context, t *testing.T, w *world) {
 	node := w.node(ctx, t, "hooks")
 	w.namespace(ctx, t, "hooks")

@@ -53,15 +53,15 @@ type world struct {
 	temporal client.Client
 	events   *eventLog
 	claims   *claimLog
-	// binary is the tenon command, env what it needs to reach the lab.
+	// binary is the path of the tenon command, env what it needs to reach the lab.
 	binary string
 	env    map[string]string
-	// replaceOnEviction names pods, as namespace/name, that are replaced by one of the same name just before their first
+	// replaceOnEviction names pods, as namespace/name, that are replaced by another of the same name just before their first
 	// eviction reaches the API server.
 	replaceOnEviction sync.Map
 }
 
-// eventLog keeps what people with kubectl would see.
+// eventLog keeps the Events that people would see with kubectl.
 type eventLog struct {
 	mutex  sync.Mutex
 	events []string
@@ -108,7 +108,7 @@ func (c *claimLog) all() []string {
 	return append([]string(nil), c.deleted...)
 }
 
-// startWorld starts a lab in a directory of its own and a worker in this process.
+// startWorld starts a lab in its own directory and a worker in this process.
 func startWorld(ctx context.Context, t *testing.T) *world {
 	t.Helper()
 	l := labtest.Start(t, lab.Options{Components: append(lab.ControlPlane(), lab.Temporal)})
@@ -156,7 +156,7 @@ func (w *world) work(t *testing.T) {
 	t.Cleanup(running.Stop)
 }
 
-// wakeDrains has drains that are blocked be told when they may go on, until the test ends.
+// wakeDrains wakes blocked drains when they may continue, until the test ends.
 func (w *world) wakeDrains(t *testing.T, config *rest.Config) {
 	t.Helper()
 	mirror, err := view.NewMirror(config, view.Options{Log: zap.NewNop()})
@@ -177,7 +177,7 @@ func (w *world) wakeDrains(t *testing.T, config *rest.Config) {
 	})
 }
 
-// replaceThenEvict passes a request on, having first replaced the pod where the test wants that.
+// replaceThenEvict passes a request on, after replacing the pod if the test asked for that.
 func (w *world) replaceThenEvict(ctx context.Context, c kube.Client, subresource string, object, body kube.Object, opts ...kube.SubResourceCreateOption) error {
 	key := object.GetNamespace() + "/" + object.GetName()
 	if successor, wanted := w.replaceOnEviction.LoadAndDelete(key); wanted {
@@ -191,7 +191,7 @@ func (w *world) replaceThenEvict(ctx context.Context, c kube.Client, subresource
 	return c.SubResource(subresource).Create(ctx, object, body, opts...)
 }
 
-// node creates a node that kwok plays.
+// node creates a node that kwok simulates.
 func (w *world) node(ctx context.Context, t *testing.T, name string) *corev1.Node {
 	t.Helper()
 	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("50")}
@@ -217,7 +217,7 @@ func (w *world) node(ctx context.Context, t *testing.T, name string) *corev1.Nod
 	return node
 }
 
-// namespace creates a namespace of the test's own and waits until pods may be created in it.
+// namespace creates a namespace and waits until pods may be created in it.
 func (w *world) namespace(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	if err := w.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -261,7 +261,7 @@ func annotated(key, value string) func(*corev1.Pod) {
 // unending makes kwok keep the pod for an hour after it is deleted.
 func unending(pod *corev1.Pod) { annotated("tenon.sh/termination-delay", "1h")(pod) }
 
-// budget guards all pods of a namespace and waits until the budget counts them.
+// budget protects all pods of a namespace and waits until it counts them.
 func (w *world) budget(ctx context.Context, t *testing.T, namespace, name string, minAvailable int32) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	least := intstr.FromInt32(minAvailable)
@@ -277,7 +277,7 @@ func (w *world) budget(ctx context.Context, t *testing.T, namespace, name string
 	return budget
 }
 
-// drain starts the drain of a node by hand; claim is empty for a node that is not Tenon's.
+// drain starts a manual drain of a node; claim is empty for a node that is not Tenon's.
 func (w *world) drain(ctx context.Context, t *testing.T, node *corev1.Node, claim string, edit func(*workflows.DrainInput)) client.WorkflowRun {
 	t.Helper()
 	in := workflows.DrainInput{Cluster: cluster, Node: node.Name, NodeUID: string(node.UID), Claim: claim, Reason: workflows.ReasonManualDrain}
@@ -348,8 +348,8 @@ func (w *world) history(ctx context.Context, t *testing.T, run client.WorkflowRu
 	return events
 }
 
-// record keeps the history of a drain for the replay tests, when TENON_RECORD_HISTORIES names the directory for it. The
-// histories under workflows/testdata are made so; a new one is added when a workflow takes a new path.
+// record keeps the history of a drain for the replay tests, if TENON_RECORD_HISTORIES names a directory. The histories under
+// workflows/testdata are made this way; a new one is added when a workflow takes a new path.
 func (w *world) record(ctx context.Context, t *testing.T, run client.WorkflowRun, what string) {
 	t.Helper()
 	dir := os.Getenv("TENON_RECORD_HISTORIES")

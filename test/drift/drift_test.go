@@ -1,5 +1,5 @@
-// Package drift_test holds, on a laboratory, what is said of nodes while they serve, and that those go for which nothing
-// else speaks: nodes that will not recover, and nodes that were to be replaced first and were not.
+// Package drift_test checks, on a laboratory, the conditions of serving nodes and the nodes that are removed without a
+// decision of Disruption: those that will not recover, and those that should have been replaced first and were not.
 package drift_test
 
 import (
@@ -37,7 +37,8 @@ func TestNodesThatServe(t *testing.T) {
 	}
 }
 
-// setting is a NodePool that nobody disrupts by choice, and a Deployment each of whose pods has a node of the pool.
+// setting is a NodePool whose budget forbids voluntary disruption, and a Deployment each of whose pods has its own node of
+// the pool.
 type setting struct {
 	name, annotations, consolidateAfter, template string
 	replicas                                      int
@@ -75,7 +76,7 @@ spec:
 `, s.name, s.annotations, s.consolidateAfter, s.template, s.replicas)
 }
 
-// play sets a scene up and returns its claims once all of them serve.
+// play applies a setting and returns its claims once all of them serve.
 func (s setting) play(w *world.World) []karpv1.NodeClaim {
 	w.T.Helper()
 	w.Apply(s.manifests())
@@ -116,7 +117,7 @@ func patch(w *world.World, object client.Object, name, change string) {
 	}
 }
 
-// ended waits for the workflow of a claim to end and holds that it did for a reason.
+// ended waits for the workflow of a claim to end and checks its reason.
 func ended(w *world.World, claim, reason string, limit time.Duration) {
 	w.T.Helper()
 	ctx, stop := context.WithTimeout(w.Context(), world.Patience(limit))
@@ -196,7 +197,7 @@ func conditions(t *testing.T, w *world.World) {
 	}
 }
 
-// fall has a Node say that its kernel has been broken for longer than is tolerated.
+// fall patches a Node's status so that its kernel has been broken for longer than is tolerated.
 func fall(w *world.World, name string) {
 	w.T.Helper()
 	since := time.Now().Add(-31 * time.Minute).UTC().Format(time.RFC3339)
@@ -207,7 +208,8 @@ func fall(w *world.World, name string) {
 	}
 }
 
-// repair ends a node that will not recover, whatever its pods and budgets say, and its pod runs elsewhere.
+// repair checks that a node which will not recover is removed, whatever its pods and budgets say, and that its pod runs
+// elsewhere.
 func repair(t *testing.T, w *world.World) {
 	s := setting{name: "repair", replicas: 1}
 	ill := s.play(w)[0]
@@ -227,14 +229,14 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: repair}}}
 	}
 }
 
-// blocked leaves a pool alone of which too many nodes are ill.
+// blocked checks that nothing is repaired in a pool with too many unhealthy nodes.
 func blocked(t *testing.T, w *world.World) {
 	s := setting{name: "blocked", replicas: 2}
 	claims := s.play(w)
 	for i := range claims {
 		fall(w, claims[i].Status.NodeName)
 	}
-	// The first may have been ended before the second fell ill.
+	// The first node may have been removed before the second became unhealthy.
 	w.Await("a node is not repaired", time.Minute, func() (bool, string) {
 		var list corev1.EventList
 		if err := w.List(w.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
@@ -249,12 +251,12 @@ func blocked(t *testing.T, w *world.World) {
 	})
 }
 
-// expiry has a node wait for a replacement that its budget forbids, survive its worker, and go when the NodePool no
-// longer wants to wait.
+// expiry lets a node wait for a replacement that its budget forbids, kills the worker, and checks that the node goes once
+// the NodePool no longer asks to wait.
 func expiry(t *testing.T, w *world.World) {
 	s := setting{name: "expiry", annotations: "tenon.sh/expiration: graceful", template: "expireAfter: 30s", replicas: 1}
 	old := s.play(w)[0]
-	// What comes next lives longer.
+	// The successor lives longer.
 	patch(w, &karpv1.NodePool{}, s.name, `{"spec":{"template":{"spec":{"expireAfter":"720h"}}}}`)
 	w.Await("the workflow waits for a replacement", 2*time.Minute, func() (bool, string) {
 		for _, event := range w.History(workflows.Cluster(w.Lab.Cluster()).NodeClaimID(old.Name), "") {
@@ -282,7 +284,7 @@ func expiry(t *testing.T, w *world.World) {
 	}
 }
 
-// expiryByForce has a node wait for a replacement until its grace is over, although its pod may not be evicted.
+// expiryByForce lets a node wait for a replacement until its grace period is over, although its pod may not be evicted.
 func expiryByForce(t *testing.T, w *world.World) {
 	s := setting{name: "by-force", annotations: "tenon.sh/expiration: graceful", template: "expireAfter: 90s\n      terminationGracePeriod: 60s", replicas: 1}
 	old := s.play(w)[0]

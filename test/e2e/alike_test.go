@@ -15,8 +15,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// What DESIGN.md allows an uneventful node life to cost, and what it may cost together with its heartbeats. idlePerHour are
-// the actions of an hour in which nothing happens.
+// The limits of DESIGN.md for the cost of an uneventful node life, without and with its heartbeats. idlePerHour limits the
+// actions of an hour in which nothing happens.
 const (
 	actionsPerLife = 12
 	beatenPerLife  = 20
@@ -24,9 +24,9 @@ const (
 	idlePerHour    = 30
 )
 
-// alikeNodes lets twenty alike nodes live an uneventful life: they are launched together, serve, and leave when they are
-// empty. What that has cost Temporal is read from the histories. While they serve the cluster is idle, and then there
-// must be nothing to read but the sweep's.
+// alikeNodes lets twenty identical nodes live an uneventful life: they are launched together, serve, and leave when they are
+// empty. The histories show what that has cost Temporal. While the nodes serve, the cluster is idle, and the histories may
+// grow by nothing but the sweep.
 func alikeNodes(t *testing.T, w *world.World) {
 	const nodes, pool = 20, "alike"
 	before := eventsOf(w)
@@ -51,7 +51,7 @@ func alikeNodes(t *testing.T, w *world.World) {
 	w.DeletePool(pool)
 }
 
-// count compares what the lives since then have cost with the budget.
+// count compares what the node lives have cost since then with the limits.
 func count(t *testing.T, w *world.World, before map[string]int, nodes int) {
 	byType, total := map[string]world.Cost{}, world.Cost{}
 	for _, run := range w.Runs("") {
@@ -79,7 +79,7 @@ func count(t *testing.T, w *world.World, before map[string]int, nodes int) {
 	}
 }
 
-// record keeps a history of every workflow that has taken part.
+// record keeps a history of every workflow that took part.
 func record(w *world.World, pool string) {
 	if os.Getenv(world.RecordEnv) == "" {
 		return
@@ -93,7 +93,7 @@ func record(w *world.World, pool string) {
 	w.Record(w.Runs(fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Completed'", workflows.SweepType))[0], "uneventful")
 }
 
-// idle watches a cluster in which nothing happens for as long as two sweeps take.
+// idle observes an idle cluster for the time of two sweeps.
 func idle(t *testing.T, w *world.World) {
 	const sweeps = 2
 	// A timer that a signal has overtaken still fires once; nothing is decided for it.
@@ -131,7 +131,7 @@ func idle(t *testing.T, w *world.World) {
 	}
 }
 
-// openTimers counts the timers of a workflow that have neither fired nor been cancelled.
+// openTimers counts the timers of a workflow that have neither fired nor been canceled.
 func openTimers(w *world.World, id string) int {
 	open := map[int64]bool{}
 	for _, event := range w.History(id, "") {
@@ -158,7 +158,7 @@ func eventsOf(w *world.World) map[string]int {
 	return count
 }
 
-// seen opens Temporal's web UI and reads there what a person would want to know of the pool's nodes.
+// seen opens Temporal's web UI and checks what it shows a person about the pool's nodes.
 func seen(t *testing.T, w *world.World, pool string) {
 	claim := w.Claims()[0]
 	cluster := workflows.Cluster(w.Lab.Cluster())

@@ -8,8 +8,8 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// brokenManifests: a mistake is answered by the API server at once, or by a condition that names the field, and the pods
-// that wait for a broken NodePool are told.
+// brokenManifests: a mistake is reported by the API server at once, or by a condition that names the field, and the pods
+// that wait for a broken NodePool get an Event.
 func brokenManifests(t *testing.T, w *world.World) {
 	for _, row := range []struct{ reason, manifest, want string }{
 		{reason: "In takes at least one value",
@@ -59,7 +59,7 @@ func brokenManifests(t *testing.T, w *world.World) {
 	kubectl(t, w, "delete", "ec2nodeclass", "no-subnets", "--timeout=60s")
 }
 
-// nodeClass is the manifest of an EC2NodeClass with further fields and the tag of its subnets and security groups.
+// nodeClass returns the manifest of an EC2NodeClass with further fields and the tag of its subnets and security groups.
 func nodeClass(name, fields, tag string) string {
 	return `
 apiVersion: karpenter.k8s.aws/v1

@@ -15,14 +15,14 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// onlyLeft is the one type and zone that still has machines while all others are dry.
+// onlyLeft and onlyLeftZone are the only type and zone with capacity while all others are dry.
 const onlyLeft, onlyLeftZone = "m6i.4xlarge", "us-east-1c"
 
-// ec2Faults makes EC2 fail in the ways it does. Whatever it is, the outcome is the same: every pod runs, every claim has an
-// instance of its own, nothing else was launched, all of it goes again, and EC2 was not asked more often than it allows.
+// ec2Faults makes EC2 fail in its various ways. The outcome is always the same: every pod runs, every claim has its own
+// instance, nothing else was launched, everything is removed again, and EC2 was not called more often than it allows.
 func ec2Faults(t *testing.T, w *world.World) {
 	emptyAfter(w, "2s")
-	// Pods that do not ask for this NodePool must not come here: its machines may be spot.
+	// Pods that do not ask for this NodePool must not run here: its machines may be spot.
 	w.Apply(nodePool("spot-first", "2s", []string{"{key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}"}, "taints: [{key: spot-first, effect: NoSchedule}]"))
 	for _, row := range []struct {
 		reason string
@@ -75,13 +75,13 @@ type load struct {
 	further  []string
 }
 
-// mixed needs a few machines of whatever type.
+// mixed needs a few machines of any type.
 var mixed = []load{{name: "small", pods: 30, requests: "cpu: 900m, memory: 2Gi"}, {name: "large", pods: 10, requests: "cpu: 3500m, memory: 8Gi"}}
 
-// noSpotRole is EC2's code where an account has no service-linked role for spot and may not create one.
+// noSpotRole is EC2's code for an account that has no service-linked role for spot and may not create one.
 const noSpotRole = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 
-// spotFirst needs a few machines, which cost least as spot.
+// spotFirst needs a few machines, which are cheapest as spot.
 var spotFirst = []load{{name: "spot-first", pods: 12, requests: "cpu: 3500m, memory: 4Gi", further: []string{of("spot-first"), "tolerations: [{key: spot-first}]"}}}
 
 // choosy needs sixteen machines of four types: four launches at once.
@@ -93,7 +93,7 @@ func choosy() []load {
 	return all
 }
 
-// oneEach sees to it that every claim has an instance, every instance a claim, and no two the same.
+// oneEach checks that every claim has its own instance, and every instance a claim.
 func oneEach(t *testing.T, w *world.World) {
 	t.Helper()
 	w.Await("one instance for each claim", time.Minute, func() (bool, string) {
@@ -117,7 +117,7 @@ func oneEach(t *testing.T, w *world.World) {
 	})
 }
 
-// lost sees to it that replies really were lost, and that what they told was not launched again.
+// lost checks that replies really were lost, and logs the number of instances and tokens.
 func lost(t *testing.T, w *world.World) {
 	var counts map[string]ec2sim.CallCount
 	w.Sim(http.MethodGet, "/_sim/calls", nil, &counts)
@@ -134,7 +134,7 @@ func lost(t *testing.T, w *world.World) {
 	t.Logf("%d CreateFleet calls, %d replies lost, %d instances by %d tokens", counts["CreateFleet"].Total, counts["CreateFleet"].Lost, len(w.Living()), len(byToken))
 }
 
-// answered wants no token to be sent again after its answer. Dry runs have none.
+// answered checks that no token is sent again after its answer. Dry runs have no token.
 func answered(t *testing.T, w *world.World) {
 	var calls []ec2sim.Call
 	w.Sim(http.MethodGet, "/_sim/calls?action=CreateFleet", nil, &calls)
@@ -159,7 +159,7 @@ func answered(t *testing.T, w *world.World) {
 	}
 }
 
-// dryBut leaves one type in one zone of those the default NodePool allows.
+// dryBut leaves capacity for one type in one zone, among those that the default NodePool allows.
 func dryBut() ec2sim.Faults {
 	faults := ec2sim.Faults{ZonesOut: []string{"us-east-1a", "us-east-1b"}}
 	for _, pattern := range []string{"c*", "r*", "t*", "i*", "x*", "z*", "m1*", "m2*", "m3*", "m4*", "m5*", "m7*", "m8*", "m6g*", "m6a*", "m6id*", "m6in*",
@@ -181,7 +181,7 @@ func onlyOneType(t *testing.T, w *world.World) {
 // insteadWithin is how long it may take from the first launch, which EC2 refuses, until on-demand instances are launched.
 const insteadWithin = 15 * time.Second
 
-// onDemandInstead sees to it that spot was asked for, and that on-demand instances came in its stead, soon.
+// onDemandInstead checks that spot was tried first, and that on-demand instances followed soon.
 func onDemandInstead(t *testing.T, w *world.World) {
 	calls := fleetCalls(w)
 	if len(calls) < 2 {
@@ -208,7 +208,7 @@ func onDemandInstead(t *testing.T, w *world.World) {
 // bucket is a row of EC2's request token table: the tokens it holds and those it gains per second.
 type bucket struct{ holds, gains float64 }
 
-// bucketOf is the row of an action (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
+// bucketOf returns the row of an action (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
 func bucketOf(action string) bucket {
 	switch action {
 	case "CreateFleet", "RunInstances":
@@ -224,11 +224,10 @@ func bucketOf(action string) bucket {
 	return bucket{50, 5}
 }
 
-// onTheWay is how much later than others a call may arrive that took its token in time, on a machine that has nothing else to
-// do.
+// onTheWay is by how much more than others a call that took its token in time may be delayed, on an otherwise idle machine.
 const onTheWay = 500 * time.Millisecond
 
-// withinBuckets plays the calls since the last reset against EC2's published buckets, and says how many of each there were.
+// withinBuckets replays the calls since the last reset against EC2's published buckets, and logs the number of each.
 func withinBuckets(t *testing.T, w *world.World) {
 	t.Helper()
 	var calls []ec2sim.Call

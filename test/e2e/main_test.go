@@ -1,5 +1,5 @@
-// Package e2e_test runs the product as a user would, on a laboratory of its own. The tests share one laboratory and run
-// one after the other, each leaving the cluster empty.
+// Package e2e_test runs the product as a user would, on its own laboratory. The tests share it and run one after the other,
+// each leaving the cluster empty.
 package e2e_test
 
 import (
@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 16)) }
 
 // TestProduct is the one test of this package: its parts share a laboratory.
 func TestProduct(t *testing.T) {
-	// The sweep comes often, so that what it has to put right is not waited for.
-	// The pods of a Deployment are planned for together, however slowly a busy machine makes them.
+	// The sweep runs often, so that the tests need not wait long for its repairs. The pods of a Deployment are planned for
+	// together, however slowly a busy machine creates them.
 	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s", "--batch-idle-duration=3s"}, WorkerEnv: []string{failpoint.ServeVariable + "=" + patience.String()}})
 	for _, part := range []struct {
 		name string
@@ -28,17 +28,17 @@ func TestProduct(t *testing.T) {
 		{"Scenes", scenes},
 		{"Replacements", replacements},
 		{"AlikeNodes", alikeNodes},
-		{"EC2Faults", ec2Faults}, // the last: what it refuses stays refused for minutes
+		{"EC2Faults", ec2Faults}, // the last: offerings that it makes EC2 refuse stay unavailable for minutes
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, w.For(t)) }) {
-			// What a failed part has left behind would only blur the parts that follow.
+			// The leftovers of a failed part would only confuse the parts that follow.
 			return
 		}
 	}
 }
 
-// deployment is the manifest of a Deployment in a namespace that is created with it. Further lines of the pods' spec may
-// be given, in YAML's flow style.
+// deployment returns the manifest of a Deployment and its namespace. further are additional lines of the pods' spec, in
+// YAML's flow style.
 func deployment(namespace, name string, replicas int, requests string, further ...string) string {
 	return fmt.Sprintf(strings.TrimSpace(`
 apiVersion: v1
@@ -62,10 +62,10 @@ spec:
 `), namespace, name, replicas, requests) + flow.Lines(6, further)
 }
 
-// of has pods take nodes of one NodePool only.
+// of returns a node selector for the nodes of one NodePool.
 func of(pool string) string { return "nodeSelector: {karpenter.sh/nodepool: " + pool + "}" }
 
-// nodePool is the manifest of a NodePool of the default EC2NodeClass. Requirements are flow style items, further lines
+// nodePool returns the manifest of a NodePool of the default EC2NodeClass. requirements are flow style items; further lines
 // belong to the spec of its template.
 func nodePool(name, consolidateAfter string, requirements []string, further ...string) string {
 	return fmt.Sprintf(strings.TrimSpace(`
@@ -97,7 +97,7 @@ func dashed(items []string) []string {
 	return lines
 }
 
-// emptyAfter has empty nodes of the default NodePool go after a while, all at once.
+// emptyAfter makes the default NodePool remove empty nodes after a while, all at once.
 func emptyAfter(w *world.World, after string) {
 	w.T.Helper()
 	w.Apply(fmt.Sprintf(strings.TrimSpace(`

@@ -17,11 +17,11 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// patience is how long what is launched as a replacement may take to serve in this laboratory, where machines boot in
-// two seconds and are ready five seconds later, and others may keep the processors busy.
+// patience is how long a replacement's node may take to serve in this laboratory, where machines boot in two seconds and are
+// ready five seconds later, and other processes may keep the processors busy.
 const patience = 2 * time.Minute
 
-// replacements are decisions that are carried out, and one that is taken back.
+// replacements checks a replacement that is carried out and one that is undone.
 func replacements(t *testing.T, w *world.World) {
 	t.Run("all", func(t *testing.T) {
 		for name, play := range map[string]func(*testing.T, *world.World){"Replaced": replaced, "TakenBack": takenBack} {
@@ -38,8 +38,8 @@ func replacements(t *testing.T, w *world.World) {
 	}
 }
 
-// replaced: a NodePool's requirements change, so its node has drifted: another one serves before it goes, and its
-// pods are Ready there before the replacement is over.
+// replaced: a NodePool's requirements change, so its node has drifted. Another node serves before it is removed, and its
+// pods are Ready there before the replacement ends.
 func replaced(t *testing.T, w *world.World) {
 	const pool = "replaced"
 	old := serve(w, pool, 2)
@@ -68,7 +68,8 @@ func replaced(t *testing.T, w *world.World) {
 	leave(w, pool)
 }
 
-// takenBack: what replaces a node never becomes ready, so the node serves on, unmarked, and what was launched is gone.
+// takenBack: what replaces a node never becomes ready, so the node keeps serving, unmarked, and what was launched is
+// removed.
 func takenBack(t *testing.T, w *world.World) {
 	const pool = "takenback"
 	old := serve(w, pool, 2)
@@ -88,7 +89,7 @@ func takenBack(t *testing.T, w *world.World) {
 	if !strings.Contains(result.Undone, "did not serve in time") || len(result.TakenBack.Claims) != 1 || !slices.Equal(result.TakenBack.Nodes, []string{old.Status.NodeName}) {
 		t.Errorf("replacement %s: %+v", id, result)
 	}
-	// What has drifted is to be replaced again after a while, and is not while nothing has changed for the better.
+	// A drifted node is replaced again after a while, but not before something has changed for the better.
 	w.Apply(nodePool(pool, "5s", append(types("m5.large"), onDemand)))
 	unmarked(t, w, old.Status.NodeName)
 	if found := claim(w, old.Name); found.Condition(karpv1.ConditionTypeDisruptionReason) != nil {
@@ -123,7 +124,7 @@ func nodeOf(w *world.World, claim karpv1.NodeClaim) *corev1.Node {
 	return node
 }
 
-// unmarked holds that a node is there and that nothing on it says that it goes.
+// unmarked checks that a node exists and carries no taint of a node that is being removed.
 func unmarked(t *testing.T, w *world.World, name string) {
 	t.Helper()
 	var node corev1.Node
@@ -138,7 +139,7 @@ func unmarked(t *testing.T, w *world.World, name string) {
 	}
 }
 
-// replacementEnded waits for a replacement to be over.
+// replacementEnded waits for a replacement to end and returns its result.
 func replacementEnded(t *testing.T, w *world.World, id string) workflows.ReplacementResult {
 	t.Helper()
 	ctx, stop := context.WithTimeout(w.Context(), world.Patience(3*time.Minute))

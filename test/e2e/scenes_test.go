@@ -18,7 +18,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// scenes are what users do and what happens to nodes, each with a NodePool and pods of its own, all at the same time.
+// scenes are actions of users and incidents of nodes, each with its own NodePool and pods, all at the same time.
 func scenes(t *testing.T, w *world.World) {
 	t.Run("all", func(t *testing.T) {
 		for name, play := range map[string]func(*testing.T, *world.World){
@@ -38,10 +38,10 @@ func scenes(t *testing.T, w *world.World) {
 	}
 }
 
-// small is what the pods of most scenes request; the types they may get hold two of them.
+// small is what the pods of most scenes request; two of them fit on the types they may get.
 const small = "cpu: 800m, memory: 1Gi"
 
-// serve brings up pods on a NodePool of their own and returns its first claim, initialized.
+// serve runs pods on their own NodePool and returns its first claim, initialized.
 func serve(w *world.World, pool string, replicas int, further ...string) karpv1.NodeClaim {
 	w.T.Helper()
 	w.Apply(nodePool(pool, "5s", append(types("m5.large"), onDemand), further...))
@@ -50,7 +50,7 @@ func serve(w *world.World, pool string, replicas int, further ...string) karpv1.
 	return ready(w, pool)
 }
 
-// ready waits until a NodePool has a claim that is Ready, and none that is not, and returns one.
+// ready waits until a NodePool has claims and all of them are Ready, and returns one.
 func ready(w *world.World, pool string) karpv1.NodeClaim {
 	w.T.Helper()
 	var found karpv1.NodeClaim
@@ -75,7 +75,7 @@ func claimsOf(w *world.World, pool string) []karpv1.NodeClaim {
 	return list.Items
 }
 
-// leave ends a scene: its pods and then its NodePool go.
+// leave ends a scene: it removes the pods and then the NodePool.
 func leave(w *world.World, pool string) {
 	w.T.Helper()
 	w.Apply(deployment(pool, "app", 0, small, of(pool)))
@@ -86,7 +86,7 @@ func leave(w *world.World, pool string) {
 	w.DeletePool(pool)
 }
 
-// ended waits for the workflow of a claim to end and holds that it did for a reason.
+// ended waits for the workflow of a claim to end and checks its reason.
 func ended(t *testing.T, w *world.World, claim, reason string) workflows.NodeClaimResult {
 	t.Helper()
 	ctx, stop := context.WithTimeout(w.Context(), world.Patience(5*time.Minute))
@@ -103,12 +103,12 @@ func ended(t *testing.T, w *world.World, claim, reason string) workflows.NodeCla
 	return result
 }
 
-// scene is the last part of a test's name, in lower case.
+// scene returns the last part of a test's name, in lower case.
 func scene(t *testing.T) string {
 	return strings.ToLower(t.Name()[strings.LastIndexByte(t.Name(), '/')+1:])
 }
 
-// gone holds that a claim, its Node and its instance are gone.
+// gone checks that a claim, its Node and its instance are gone.
 func gone(t *testing.T, w *world.World, claim karpv1.NodeClaim) {
 	t.Helper()
 	w.Await("NodeClaim "+claim.Name+", its Node and its instance gone", time.Minute, func() (bool, string) {
@@ -138,7 +138,7 @@ func kubectl(t *testing.T, w *world.World, args ...string) string {
 	return out
 }
 
-// expiration: a claim lives for expireAfter, kept by a durable timer, and its pods get another node.
+// expiration: a claim lives for expireAfter, measured by a durable timer, and its pods get another node.
 func expiration(t *testing.T, w *world.World) {
 	const pool = "expiring"
 	claim := serve(w, pool, 1, "expireAfter: 60s")
@@ -180,7 +180,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: app}}}
 	leave(w, pool)
 }
 
-// deletedNode: kubectl delete node drains it and takes its claim and instance along.
+// deletedNode: kubectl delete node drains the node and removes its claim and instance too.
 func deletedNode(t *testing.T, w *world.World) {
 	const pool = "node-deleted"
 	claim := serve(w, pool, 2)
@@ -193,7 +193,7 @@ func deletedNode(t *testing.T, w *world.World) {
 	leave(w, pool)
 }
 
-// deletedPool: kubectl delete nodepool takes its claims along, and nothing is launched for their pods.
+// deletedPool: kubectl delete nodepool removes its claims too, and nothing is launched for their pods.
 func deletedPool(t *testing.T, w *world.World) {
 	const pool = "pool-deleted"
 	claim := serve(w, pool, 2)
@@ -244,7 +244,7 @@ func awaitReady(w *world.World, name string) karpv1.NodeClaim {
 	return claim
 }
 
-// claimByHand: a NodeClaim that somebody creates is launched as it says, and goes when it is deleted.
+// claimByHand: a NodeClaim created by a person is launched as it says, and removed when it is deleted.
 func claimByHand(t *testing.T, w *world.World) {
 	w.Apply(handMade("by-hand", "c5.xlarge"))
 	claim := awaitReady(w, "by-hand")
@@ -262,7 +262,7 @@ func claimByHand(t *testing.T, w *world.World) {
 	gone(t, w, claim)
 }
 
-// lostWorkflow: a claim whose workflow somebody terminated gets another, which goes on where the first one was.
+// lostWorkflow: a claim whose workflow was terminated gets another, which continues where the first one was.
 func lostWorkflow(t *testing.T, w *world.World) {
 	const pool = "lost-workflow"
 	claim := serve(w, pool, 1)
@@ -281,7 +281,7 @@ func lostWorkflow(t *testing.T, w *world.World) {
 	ended(t, w, claim.Name, workflows.ReasonEmpty)
 }
 
-// instanceWithoutClaim: somebody took the finalizers off and deleted the claim. The sweep ends what is left.
+// instanceWithoutClaim: somebody removed the finalizers and deleted the claim. The sweep removes what is left.
 func instanceWithoutClaim(t *testing.T, w *world.World) {
 	w.Apply(handMade("orphaned", "m5.large"))
 	claim := awaitReady(w, "orphaned")
@@ -298,7 +298,7 @@ func instanceWithoutClaim(t *testing.T, w *world.World) {
 	})
 }
 
-// instanceGone: an instance that somebody terminated in the cloud takes its claim along, and its pods get another node.
+// instanceGone: when an instance is terminated in the cloud, its claim is removed too, and its pods get another node.
 func instanceGone(t *testing.T, w *world.World) {
 	const pool = "instance-gone"
 	claim := serve(w, pool, 1)
@@ -310,8 +310,8 @@ func instanceGone(t *testing.T, w *world.World) {
 	leave(w, pool)
 }
 
-// noCapacityForAWhile: when nothing can be had the claims are given back, the pods are told, and they get their nodes once
-// there is capacity again.
+// noCapacityForAWhile: when there is no capacity, the claims are given back and the pods get Events; they get their nodes
+// once there is capacity again.
 func noCapacityForAWhile(t *testing.T, w *world.World) {
 	const pool = "dry"
 	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: "c6a.*"}}}})
@@ -409,7 +409,7 @@ spec:
       - {key: example.com/shard, operator: Exists}
 `
 
-// familiarNode holds that a node is what the manifests ask for.
+// familiarNode checks that a node is what the manifests ask for.
 func familiarNode(t *testing.T, w *world.World, claim karpv1.NodeClaim) {
 	t.Helper()
 	var node corev1.Node
@@ -456,7 +456,7 @@ func familiarNode(t *testing.T, w *world.World, claim karpv1.NodeClaim) {
 	}
 }
 
-// familiarColumns holds that kubectl shows claims and pools as it always did.
+// familiarColumns checks that kubectl shows claims and pools in Karpenter's columns.
 func familiarColumns(t *testing.T, w *world.World, claim karpv1.NodeClaim) {
 	t.Helper()
 	for _, row := range []struct {

@@ -19,10 +19,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// maxCost is how much dearer than the best packing that is known to exist the nodes may be.
+// maxCost is how many times the price of the best known packing the nodes may cost.
 const maxCost = 1.05
 
-// shapes are the pods of the thousand, as many of each as there are shapes in a thousand.
+// shapes are the kinds of pods among the thousand, in equal numbers.
 var shapes = []struct{ name, requests string }{
 	{"tiny", "cpu: 100m, memory: 128Mi"},
 	{"web", "cpu: 500m, memory: 1Gi"},
@@ -34,11 +34,11 @@ var shapes = []struct{ name, requests string }{
 	{"sidecar", "cpu: 50m, memory: 300Mi"},
 }
 
-// maxWrites is how many writes to the API server the uneventful life of a node may take.
+// maxWrites limits the writes to the API server in the uneventful life of a node.
 const maxWrites = 13
 
-// thousandPods takes an empty laboratory to a thousand pods of mixed shapes and back. No node is moved to another on the
-// way, however long pods take to come and to go on a busy machine: what is counted is uneventful lives.
+// thousandPods takes an empty laboratory to a thousand pods of mixed shapes and back. No node is replaced on the way,
+// however slowly a busy machine creates and deletes pods: the test counts uneventful lives.
 func thousandPods(t *testing.T, w *world.World) {
 	const pods = 1000
 	emptyAfter(w, "1h")
@@ -71,7 +71,7 @@ func thousandPods(t *testing.T, w *world.World) {
 		pods, len(claims), cost.USDPerHr, len(calls), len(groups), times[len(times)-1].Sub(created).Seconds())
 	t.Logf("nodes by the plan that launched them: %v; %d plans were made", rounds, plansMade(w))
 	again := replan(t, w, w.Pods("thousand"))
-	// The kube-scheduler does not follow plans: were it to, the cheapest plan would cost less.
+	// The kube-scheduler does not follow plans: if it did, the cheapest plan would cost less.
 	followed := again
 	followed.Nominates, followed.Pools = true, slices.Clone(again.Pools)
 	for i := range followed.Pools {
@@ -82,7 +82,7 @@ func thousandPods(t *testing.T, w *world.World) {
 	switch {
 	case cost.USDPerHr <= maxCost*known:
 	case len(rounds) > 2:
-		// What a plan does not know of it cannot pack together with the rest.
+		// A plan cannot pack pods together that it does not know yet.
 		t.Logf("the nodes cost %.3f times the best packing that is known, but the kube-scheduler took so long to look at the pods that it took %d plans", cost.USDPerHr/known, len(rounds))
 	default:
 		t.Errorf("the nodes cost %.3f times the best packing that is known, want at most %.2f", cost.USDPerHr/known, maxCost)
@@ -99,7 +99,8 @@ func thousandPods(t *testing.T, w *world.World) {
 	w.AwaitNothing(5 * time.Minute)
 	writes, nominations := writesPerLife(w.Writes()[before:], len(claims))
 	t.Logf("writes per node life: %v; %d nominations of %d pods", writes, nominations, pods)
-	// Those that the kube-scheduler takes back, and of pods that had to be planned for another node, are made again.
+	// Nominations that the kube-scheduler removes, and those of pods that had to be planned for another node, are made
+	// again.
 	if nominations > pods*3/2 {
 		t.Errorf("%d nominations of %d pods, want hardly more than one each", nominations, pods)
 	}
@@ -109,7 +110,8 @@ func thousandPods(t *testing.T, w *world.World) {
 	}
 	t.Logf("%.2f writes per node life", total)
 	if len(rounds) > 1 {
-		// Pods had to wait until another node was bought, and nodes that serve for a minute have Events that say why they stay.
+		// Pods had to wait until another node was bought, and nodes that serve for a minute get Events that say why they
+		// stay.
 		total -= writes["create events"]
 	}
 	if total > maxWrites {
@@ -117,8 +119,7 @@ func thousandPods(t *testing.T, w *world.World) {
 	}
 }
 
-// replan is what the planner would be asked had all of the pods still to be placed, with the same NodePools and instance
-// types as then.
+// replan returns the planner's input as if all pods still had to be placed, with the current NodePools and instance types.
 func replan(t *testing.T, w *world.World, pods []corev1.Pod) plan.Input {
 	t.Helper()
 	for name, value := range w.Lab.Env() {
@@ -165,7 +166,7 @@ func lastCreated(pods []corev1.Pod) time.Time {
 	return last.CreationTimestamp.Time
 }
 
-// plansMade counts the plans Provisioning has made.
+// plansMade counts the plans that Provisioning has made.
 func plansMade(w *world.World) int {
 	made := 0
 	for _, event := range w.History(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "") {
@@ -176,7 +177,7 @@ func plansMade(w *world.World) int {
 	return made
 }
 
-// fleetCalls are the CreateFleet calls, dry runs left out.
+// fleetCalls returns the CreateFleet calls without dry runs.
 func fleetCalls(w *world.World) []ec2sim.Call {
 	w.T.Helper()
 	var calls []ec2sim.Call
@@ -184,8 +185,8 @@ func fleetCalls(w *world.World) []ec2sim.Call {
 	return slices.DeleteFunc(calls, func(c ec2sim.Call) bool { return c.Code == "DryRunOperation" })
 }
 
-// writesPerLife groups writes by what was written, per node. The Lease is renewed however many nodes there are, and
-// nominations are counted apart, as there are pods and not nodes.
+// writesPerLife groups writes by what was written, per node. It leaves out the Lease, which is renewed however many nodes
+// there are, and counts nominations separately, because they depend on pods and not on nodes.
 func writesPerLife(writes []world.Request, nodes int) (per map[string]float64, nominations int) {
 	per = map[string]float64{}
 	for _, write := range writes {

@@ -1,5 +1,5 @@
-// Package flow writes what the manifests of the suites' scenarios are made of: pieces in YAML's flow style, which fit into
-// a row of a table, and blocks of lines that are put into a larger manifest.
+// Package flow builds parts of the manifests of the suites' scenarios: pieces in YAML's flow style, which fit into a row of
+// a table, and blocks of lines that are put into a larger manifest.
 package flow
 
 import (
@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// In is a requirement, or an expression of a selector, with the operator In.
+// In returns a requirement, or an expression of a selector, with the operator In.
 func In(key string, values ...string) string { return Expression(key, "In", values...) }
 
-// Expression is a requirement, or an expression of a selector.
+// Expression returns a requirement, or an expression of a selector.
 func Expression(key, operator string, values ...string) string {
 	if len(values) == 0 {
 		return fmt.Sprintf("{key: %s, operator: %s}", key, operator)
@@ -18,7 +18,7 @@ func Expression(key, operator string, values ...string) string {
 	return fmt.Sprintf(`{key: %s, operator: %s, values: ["%s"]}`, key, operator, strings.Join(values, `", "`))
 }
 
-// Or is the values, or the others where there are none.
+// Or returns the values, or the others if there are none.
 func Or(values []string, others ...string) []string {
 	if len(values) == 0 {
 		return others
@@ -34,10 +34,10 @@ func Further(entries string) string {
 	return ", " + entries
 }
 
-// Lines are fields on lines of their own, each begun so many columns to the right.
+// Lines puts each field on its own line, indented by this many columns.
 func Lines(by int, fields []string) string { return Indent(by, strings.Join(fields, "\n")) }
 
-// Indent begins every line of a text anew, so many columns to the right. Of a text without lines nothing is left.
+// Indent indents every line of a text by this many columns. It returns an empty string for a text without lines.
 func Indent(by int, text string) string {
 	text = strings.Trim(text, "\n")
 	if text == "" {

@@ -1,11 +1,11 @@
-// Package handover_test has Karpenter and Tenon take turns on one cluster: the real Karpenter, as its authors release it, on
-// the same API server and the same simulated AWS. Both run all the time; the Lease says who acts.
+// Package handover_test hands one cluster back and forth between Karpenter and Tenon: the real Karpenter, as its authors
+// release it, on the same API server and the same simulated AWS. Both run all the time; the Lease decides who acts.
 //
-// While one has the cluster it does everything there is to do: nodes come, nodes go, a node is drained that the other has
-// launched, and a drain is finished that the other has begun. Meanwhile the other writes nothing, which the API server's
-// audit log shows. Pods that nobody asked to move stay where they are for the whole time.
+// The holder of the Lease does everything a controller has to do: nodes are launched and removed, a node that the other has
+// launched is drained, and a drain that the other has begun is finished. Meanwhile the other writes nothing, which the API
+// server's audit log shows. Pods that nobody asked to move stay where they are all the time.
 //
-// TENON_HANDOVER says how long each has the cluster: `make handover` gives each ten minutes.
+// TENON_HANDOVER sets how long each holds the cluster: `make handover` gives each ten minutes.
 package handover_test
 
 import (
@@ -35,27 +35,27 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
 
 const (
 	queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
-	// eachVariable names the environment variable that says how long each has the cluster, minEach is the least that
-	// what is done in a turn is given.
+	// eachVariable names the environment variable that sets how long each holds the cluster; minEach is the default, and the
+	// least in which the work of a turn can be done.
 	eachVariable = "TENON_HANDOVER"
 	minEach      = 30 * time.Second
-	// adoptedWithin is how long a worker has for adopting every NodeClaim, from when it took the Lease.
+	// adoptedWithin is how long a worker may take to adopt every NodeClaim after it has taken the Lease.
 	adoptedWithin = 15 * time.Second
-	// takenWithin is how long a Lease takes to change hands where its holder does not let it go.
+	// takenWithin is how long a Lease may take to change hands if its holder does not release it.
 	takenWithin = 40 * time.Second
-	// nodesWithin is how long nodes may take to come or to go.
+	// nodesWithin is how long nodes may take to be launched or removed.
 	nodesWithin = 2 * time.Minute
 )
 
-// story is one cluster and the two who have it in turn.
+// story is one cluster and the two controllers that hold it in turn.
 type story struct {
 	*world.World
 	karpenter *world.Karpenter
 	holders   *holders
 	guard     *world.Guard
-	// steady are the pods that nobody has a reason to move, by UID, with the node each runs on.
+	// steady are the pods that have no reason to move, by UID, with the node each runs on.
 	steady map[types.UID]string
-	// begun is a claim that was deleted in the turn before and whose pod a budget holds; nil when there is none.
+	// begun is a claim that was deleted in the previous turn and whose pod a budget blocks; nil if there is none.
 	begun *karpv1.NodeClaim
 }
 
@@ -71,7 +71,7 @@ func TestHandover(t *testing.T) {
 	s := &story{World: w, karpenter: w.NewKarpenter(queueName), holders: watchHolders(w), guard: w.Guard(), steady: map[types.UID]string{}}
 	began := time.Now()
 
-	// The laboratory starts Tenon first. It has nothing to do yet.
+	// The laboratory starts Tenon first, with nothing to do yet.
 	s.awaitHolder(byTenon, takenWithin)
 	s.halt()
 	s.karpenter.Start()
@@ -113,7 +113,8 @@ func TestHandover(t *testing.T) {
 	s.checkWrites(map[controller]string{byKarpenter: world.KarpenterUser, byTenon: "tenon"}, began)
 }
 
-// turn is one's time with the cluster: it finishes what the other has begun, and begins what the other will have to finish.
+// turn is one controller's time with the cluster: it finishes what the other has begun, and begins what the other will have
+// to finish.
 func (s *story) turn(who controller, each time.Duration) {
 	s.T.Helper()
 	began := time.Now()
@@ -137,7 +138,7 @@ func (s *story) turn(who controller, each time.Duration) {
 	s.guard.Check(s.T)
 }
 
-// observes waits until Tenon's worker says that it only observes, or that it acts.
+// observes waits until Tenon's worker reports that it only observes, or that it acts.
 func (s *story) observes(want bool) {
 	s.T.Helper()
 	line := map[bool]string{true: "tenon_acting 0", false: "tenon_acting 1"}[want]
@@ -152,7 +153,7 @@ func (s *story) observes(want bool) {
 	})
 }
 
-// adopted waits until Tenon has the Lease and every NodeClaim has its workflow.
+// adopted waits until Tenon holds the Lease and every NodeClaim has its workflow.
 func (s *story) adopted() {
 	s.T.Helper()
 	since := s.awaitHolder(byTenon, takenWithin)
@@ -172,7 +173,7 @@ func (s *story) adopted() {
 	}
 }
 
-// lives says whether a claim's workflow runs, or the claim is gone by now.
+// lives reports whether a claim's workflow runs, or the claim is gone by now.
 func (s *story) lives(claim *karpv1.NodeClaim) bool {
 	id := workflows.Cluster(s.Lab.Cluster()).NodeClaimID(claim.Name)
 	described, err := s.Temporal.DescribeWorkflowExecution(s.Context(), id, "")
@@ -183,7 +184,7 @@ func (s *story) lives(claim *karpv1.NodeClaim) bool {
 	return client.IgnoreNotFound(s.Get(s.Context(), client.ObjectKeyFromObject(claim), &now)) == nil && now.UID != claim.UID
 }
 
-// halt stops Tenon's worker in order, resume starts it again.
+// halt stops Tenon's worker gracefully; resume starts it again.
 func (s *story) halt() {
 	s.T.Helper()
 	if err := s.Lab.Halt(lab.Worker); err != nil {
@@ -205,7 +206,7 @@ func (s *story) signal(signal syscall.Signal) {
 	}
 }
 
-// settle waits for the first pods and remembers those that have to stay.
+// settle waits for the first pods and records those that have to stay.
 func (s *story) settle() {
 	s.T.Helper()
 	s.AwaitRunning("steady", steadyPods, nodesWithin)
@@ -216,7 +217,7 @@ func (s *story) settle() {
 	}
 }
 
-// unmoved fails unless the steady pods are all there, on their nodes, as they were, and no claim is to be replaced.
+// unmoved fails unless all steady pods still run on their nodes, unchanged, and no claim is to be replaced.
 func (s *story) unmoved() {
 	s.T.Helper()
 	left := len(s.steady)

@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// controller is one of the two, or nobody.
+// controller is Karpenter, Tenon or nobody.
 type controller string
 
 const (
@@ -22,7 +22,8 @@ const (
 	byKarpenter controller = "karpenter"
 )
 
-// controllerOf tells whose an identity in the Lease is. Karpenter's is the name of its host and a random part.
+// controllerOf returns the controller that an identity in the Lease belongs to. Karpenter's is its host name and a random
+// part.
 func controllerOf(identity string) controller {
 	switch {
 	case identity == "":
@@ -33,19 +34,19 @@ func controllerOf(identity string) controller {
 	return byKarpenter
 }
 
-// holding is a time during which one held the Lease, or nobody did.
+// holding is a period in which one controller, or nobody, held the Lease.
 type holding struct {
 	who  controller
 	from time.Time
 }
 
-// holders is who has held the Lease since when.
+// holders records who has held the Lease since when.
 type holders struct {
 	mu       sync.Mutex
 	holdings []holding
 }
 
-// watchHolders begins to note who holds the Lease.
+// watchHolders starts recording who holds the Lease.
 func watchHolders(w *world.World) *holders {
 	h := &holders{}
 	w.Observe(map[client.Object]func(any, bool){&coordinationv1.Lease{}: func(object any, deleted bool) {
@@ -56,8 +57,8 @@ func watchHolders(w *world.World) *holders {
 	return h
 }
 
-// see notes a change. Whoever takes the Lease writes down when it does so, before it acts; that one lets go is noted when
-// it is seen, a moment later.
+// see records a change. A new holder writes into the Lease when it took it, before it acts; a release is recorded when it is
+// seen, a moment later.
 func (h *holders) see(lease *coordinationv1.Lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +77,7 @@ func (h *holders) see(lease *coordinationv1.Lease) {
 	h.holdings = append(h.holdings, holding{who, from})
 }
 
-// now is who holds the Lease, since when.
+// now returns who holds the Lease, and since when.
 func (h *holders) now() holding {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,14 +87,14 @@ func (h *holders) now() holding {
 	return h.holdings[len(h.holdings)-1]
 }
 
-// all is who has held the Lease since when, the first first.
+// all returns who has held the Lease since when, in order of time.
 func (h *holders) all() []holding {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.holdings)
 }
 
-// at is who held the Lease at an instant.
+// at returns who held the Lease at an instant.
 func (h *holders) at(t time.Time) holding {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,7 +107,7 @@ func (h *holders) at(t time.Time) holding {
 	return held
 }
 
-// awaitHolder waits until one holds the Lease and returns since when.
+// awaitHolder waits until a controller holds the Lease and returns since when.
 func (s *story) awaitHolder(who controller, limit time.Duration) time.Time {
 	s.T.Helper()
 	s.Await(fmt.Sprintf("%s to hold the Lease", who), limit, func() (bool, string) {
@@ -115,8 +116,8 @@ func (s *story) awaitHolder(who controller, limit time.Duration) time.Time {
 	return s.holders.now().from
 }
 
-// isOfLease says whether a write is an attempt to take or renew the Lease, or the Event that says who took or lost it:
-// the one thing that those may write who do not hold it.
+// isOfLease reports whether a write is an attempt to take or renew the Lease, or the Event about who took or lost it: the
+// only writes allowed without holding it.
 func isOfLease(write world.Request) bool {
 	switch write.Resource {
 	case "leases":
@@ -127,8 +128,8 @@ func isOfLease(write world.Request) bool {
 	return false
 }
 
-// checkWrites holds every write of the two since a time against who held the Lease when it was made, and says how many
-// there were.
+// checkWrites compares every write of the two controllers since a time with who held the Lease when it was made, and logs
+// how many there were.
 func (s *story) checkWrites(users map[controller]string, since time.Time) {
 	s.T.Helper()
 	counts := map[holding]map[controller]int{}

@@ -10,14 +10,14 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// How many pods there are: those that stay, and those that come and go, each on a node of its own.
+// The numbers of pods: those that stay, and those that come and go, each on its own node.
 const (
 	steadyPods = 3 * 4
 	wavePods   = 2
 )
 
-// scene has Deployments whose pods stay where they are, since their NodePool gives up empty nodes only, and two whose pods
-// are alone on their nodes, in a NodePool of their own: one that grows and shrinks, and one that no budget lets go.
+// scene has Deployments whose pods stay where they are, since their NodePool removes empty nodes only, and two whose pods
+// are alone on their nodes, in their own NodePool: one that grows and shrinks, and one that a budget blocks.
 var scene = `
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -48,7 +48,7 @@ func namespace(name string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", name)
 }
 
-// steady is a Deployment of four pods.
+// steady returns a Deployment of four pods.
 func steady(name, cpu, memory string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -66,7 +66,7 @@ spec:
 `, name, cpu, memory)
 }
 
-// alone is a Deployment whose pods need a node each, of the NodePool wave.
+// alone returns a Deployment whose pods each need a node of the NodePool wave.
 func alone(namespace string, replicas int) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -90,26 +90,26 @@ spec:
 `, namespace, replicas)
 }
 
-// budget lets so many of the held pods be unavailable.
+// budget returns a PodDisruptionBudget that lets this many of the held pods be unavailable.
 func budget(most int) string {
 	return fmt.Sprintf("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {namespace: held, name: app}\nspec: {maxUnavailable: %d, selector: {matchLabels: {app: held}}}\n", most)
 }
 
-// scaleUp has two more pods, each of which needs a node.
+// scaleUp adds two pods, each of which needs a node.
 func (s *story) scaleUp() {
 	s.T.Helper()
 	s.Apply(alone("wave", wavePods+2))
 	s.AwaitRunning("wave", wavePods+2, nodesWithin)
 }
 
-// scaleDown takes two pods away again, where there are more, and waits until their nodes are gone.
+// scaleDown removes those two pods again, and waits until their nodes are gone.
 func (s *story) scaleDown() {
 	s.T.Helper()
 	s.Apply(alone("wave", wavePods))
-	s.awaitWave(wavePods + 1) // and the one that is held
+	s.awaitWave(wavePods + 1) // and the one of the held pod
 }
 
-// awaitWave waits until so many nodes of the NodePool wave are left, with as many claims and instances.
+// awaitWave waits until the NodePool wave has this many nodes, with as many claims and instances.
 func (s *story) awaitWave(want int) {
 	s.T.Helper()
 	s.Await(fmt.Sprintf("%d nodes of wave", want), nodesWithin, func() (bool, string) {
@@ -133,7 +133,7 @@ func (s *story) awaitWave(want int) {
 	})
 }
 
-// claimOf is the claim of the node on which a namespace's first pod runs.
+// claimOf returns the claim of the node on which a namespace's first running pod is.
 func (s *story) claimOf(namespace string) karpv1.NodeClaim {
 	s.T.Helper()
 	var node string
@@ -168,7 +168,7 @@ func (s *story) awaitGone(claim karpv1.NodeClaim) {
 	})
 }
 
-// drain has a node go that pods run on: by hand in Tenon's turn, and by deleting its claim in Karpenter's.
+// drain removes a node on which pods run: by tenon drain in Tenon's turn, and by deleting its claim in Karpenter's.
 func (s *story) drain(who controller) {
 	s.T.Helper()
 	claim := s.claimOf("wave")
@@ -184,7 +184,7 @@ func (s *story) drain(who controller) {
 	s.awaitWave(wavePods + 1)
 }
 
-// begin begins what the turn's holder cannot finish: a claim is deleted whose pod no budget lets go. And nodes are made so
+// begin starts what the turn's holder cannot finish: it deletes a claim whose pod a budget blocks. It also adds nodes so
 // late that the next holder finds them new.
 func (s *story) begin() {
 	s.T.Helper()
@@ -196,7 +196,7 @@ func (s *story) begin() {
 	s.scaleUp()
 }
 
-// finish has the other's drain come to its end, if there is one.
+// finish lets the other controller's drain finish, if there is one.
 func (s *story) finish() {
 	s.T.Helper()
 	if s.begun == nil {

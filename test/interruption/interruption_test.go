@@ -1,4 +1,4 @@
-// Package interruption_test has the cloud take instances away, in every way it announces that, on a laboratory with the
+// Package interruption_test lets the cloud interrupt instances, in every way that it announces, on a laboratory with the
 // real control plane and Temporal.
 package interruption_test
 
@@ -26,18 +26,18 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// queueName is the queue EventBridge puts events into.
+// queueName is the queue into which EventBridge puts events.
 const queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 
-// soonEnough is how late a claim may hear of its interruption here. It takes some twenty milliseconds and is promised
-// within a second; the machine of a test may be busy with others.
+// soonEnough is how long it may take here until a claim's workflow hears of its interruption. It usually takes some twenty
+// milliseconds and is promised within a second, but a test machine may be busy with other work.
 const soonEnough = 5 * time.Second
 
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 8)) }
 
 func TestInterruptions(t *testing.T) {
 	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--interruption-queue=" + queueName, "--rebalance=replace"}})
-	// What is not about this cluster, or about nothing, is in the queue from the beginning.
+	// From the start, the queue has messages that are not about this cluster, or about nothing.
 	w.Sim(http.MethodPost, "/_sim/message", map[string]string{"body": "this is not an event"}, nil)
 	announce(w, "stopped", "i-0fffffffffffffff0")
 	announce(w, "spot-interruption", "i-0fffffffffffffff1")
@@ -61,7 +61,7 @@ func TestInterruptions(t *testing.T) {
 	}
 }
 
-// announce has an event about an instance delivered, without anything happening to the instance, and returns when.
+// announce delivers an event about an instance without anything happening to it, and returns when.
 func announce(w *world.World, event, instance string) time.Time {
 	w.T.Helper()
 	at := time.Now()
@@ -69,7 +69,7 @@ func announce(w *world.World, event, instance string) time.Time {
 	return at
 }
 
-// messages says how many messages the queue has.
+// messages returns the numbers of the queue's visible messages and of those in flight.
 func messages(w *world.World) string {
 	w.T.Helper()
 	queue := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: awssdk.String(w.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
@@ -81,8 +81,8 @@ func messages(w *world.World) string {
 	return out.Attributes["ApproximateNumberOfMessages"] + " " + out.Attributes["ApproximateNumberOfMessagesNotVisible"]
 }
 
-// spot has EC2 take back a spot instance whose pod a budget keeps in place: its replacement is launched all the same, in
-// another zone, while the pod still runs, and takes the pod when the budget allows.
+// spot lets EC2 interrupt a spot instance whose pod a budget blocks: its replacement is launched nevertheless, in another
+// zone, while the pod still runs, and takes the pod when the budget allows it.
 func spot(t *testing.T, w *world.World) {
 	s := enter(t, w, "spot", setting{capacity: "spot", replicas: 2, unavailable: "0"})
 	before := s.claims()
@@ -132,8 +132,8 @@ func spot(t *testing.T, w *world.World) {
 	}
 }
 
-// makeBeforeBreak has EC2 take back every node of forty pods at once: each pod runs on until its successor finds a place, and
-// none of these waits for more than a second.
+// makeBeforeBreak lets EC2 interrupt every node of forty pods at once: each pod keeps running until its successor has a
+// place, and no successor waits for more than a second.
 func makeBeforeBreak(t *testing.T, w *world.World) {
 	s := enter(t, w, "made", setting{capacity: "spot", replicas: 40, together: true})
 	before, pending := s.sorted(), s.watchPending()
@@ -158,7 +158,7 @@ func makeBeforeBreak(t *testing.T, w *world.World) {
 	s.RecordLatest(s.life(before[0].Name), "made-before-break")
 }
 
-// rebalance has EC2 recommend to leave a spot instance: its node is replaced, and its pod stays until there is a place.
+// rebalance lets EC2 recommend leaving a spot instance: its node is replaced, and its pod stays until there is a place.
 func rebalance(t *testing.T, w *world.World) {
 	s := enter(t, w, "rebalance", setting{capacity: "spot", replicas: 2})
 	leaves, pending := s.sorted()[0], s.watchPending()
@@ -174,7 +174,7 @@ func rebalance(t *testing.T, w *world.World) {
 	}
 }
 
-// joining has EC2 take an instance back that has not joined yet: its claim goes at once, and another comes in its place.
+// joining lets EC2 interrupt an instance that has not joined yet: its claim is deleted at once, and another is made instead.
 func joining(t *testing.T, w *world.World) {
 	s := enter(t, w, "joining", setting{capacity: "spot", replicas: 1})
 	before := s.claims()
@@ -205,7 +205,7 @@ func joining(t *testing.T, w *world.World) {
 	s.AwaitRunning(s.name, 2, time.Minute)
 }
 
-// goesFirst checks that what takes an interrupted node away has Temporal's highest priority.
+// goesFirst checks that the activities which remove an interrupted node have Temporal's highest priority.
 func (s *scene) goesFirst(claim karpv1.NodeClaim) {
 	s.T.Helper()
 	for workflow, activity := range map[string]string{s.life(claim.Name): workflows.TerminateActivity.Name,
@@ -217,7 +217,7 @@ func (s *scene) goesFirst(claim karpv1.NodeClaim) {
 				continue
 			}
 			found = true
-			// An activity without a priority of its own has that of its workflow.
+			// An activity without its own priority has that of its workflow.
 			key := scheduled.GetPriority().GetPriorityKey()
 			if key == 0 {
 				key = s.History(workflow, "")[0].GetWorkflowExecutionStartedEventAttributes().GetPriority().GetPriorityKey()
@@ -232,7 +232,7 @@ func (s *scene) goesFirst(claim karpv1.NodeClaim) {
 	}
 }
 
-// hears checks that a claim's workflow was told its ending once, and soon.
+// hears checks that a claim's workflow received its ending once, and soon.
 func (s *scene) hears(claim karpv1.NodeClaim, reason string, sent time.Time) {
 	s.T.Helper()
 	count := 0
@@ -256,7 +256,7 @@ func (s *scene) hears(claim karpv1.NodeClaim, reason string, sent time.Time) {
 	}
 }
 
-// reservation has the owner of a capacity reservation take it back.
+// reservation lets the owner of a capacity reservation interrupt it.
 func reservation(t *testing.T, w *world.World) {
 	w = w.For(t)
 	w.Sim(http.MethodPost, "/_sim/reserve", ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Interruptible: true,
@@ -297,7 +297,7 @@ func reservation(t *testing.T, w *world.World) {
 	}
 }
 
-// kinds has every other event happen to a node of its own.
+// kinds announces every other event, each about its own node.
 func kinds(t *testing.T, w *world.World) {
 	s := enter(t, w, "kinds", setting{capacity: "on-demand", replicas: 4})
 	claims := s.sorted()
@@ -308,7 +308,7 @@ func kinds(t *testing.T, w *world.World) {
 		{event: "stopping", reason: workflows.ReasonInstanceStopping, told: "InstanceStopping", drain: workflows.Drained},
 		{event: "scheduled-change", reason: workflows.ReasonScheduledChange, told: "InstanceUnhealthy", drain: workflows.Drained},
 		{event: "shutting-down", reason: workflows.ReasonInstanceTerminated, told: "InstanceTerminating", drain: workflows.Drained},
-		// EC2 itself says that the machine runs, and it is believed more than a message.
+		// EC2 itself reports that the machine runs, and that counts more than a message.
 		{event: "terminated", reason: workflows.ReasonInstanceTerminated, told: "InstanceTerminating", drain: workflows.Drained},
 	}
 	sent := make([]time.Time, len(rows))
@@ -326,9 +326,9 @@ func kinds(t *testing.T, w *world.World) {
 	s.AwaitRunning(s.name, 4, 2*time.Minute)
 }
 
-// statusChecks has instances fail EC2's checks: what waits for their pods waits no longer.
+// statusChecks lets instances fail EC2's status checks: nothing waits for their pods any longer.
 func statusChecks(t *testing.T, w *world.World) {
-	// Neither the budget nor the annotation holds where nothing can run any more.
+	// Neither the budget nor the annotation counts where nothing can run any more.
 	s := enter(t, w, "impaired", setting{capacity: "on-demand", replicas: 3, unavailable: "0", annotations: "karpenter.sh/do-not-disrupt: 'true'"})
 	claims := s.sorted()
 	serving, draining, scheduled := claims[0], claims[1], claims[2]
@@ -357,9 +357,9 @@ func statusChecks(t *testing.T, w *world.World) {
 	s.RecordLatest(s.life(serving.Name), "forced")
 	s.RecordLatest(s.life(draining.Name), "hurried")
 	s.RecordLatest(workflows.Cluster(s.Lab.Cluster()).DrainID(draining.Status.NodeName), "hurried")
-	// What was there by force is replaced like anything else.
+	// What was removed by force is replaced like anything else.
 	s.AwaitRunning(s.name, 3, time.Minute)
-	// A scheduled event is no force: its drain respects what holds its pod.
+	// A scheduled event is not forceful: the drain respects what blocks the pod.
 	s.Await("the node that is to be retired is being drained", time.Minute, func() (bool, string) {
 		endings, _ := s.signalled(scheduled.Name)
 		return len(endings) > 0 && endings[0].Reason == workflows.ReasonScheduledChange, fmt.Sprint(endings)

@@ -21,26 +21,26 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// scene is a NodePool of m5.large machines that is sold one way, and a Deployment of one pod per node, in a namespace of
-// the same name.
+// scene is a NodePool of m5.large machines of one capacity type, and a Deployment of one pod per node, in a namespace of the
+// same name.
 type scene struct {
 	*world.World
 	name string
 }
 
-// setting is what differs from scene to scene.
+// setting is what differs between scenes.
 type setting struct {
 	// capacity is the capacity type, class the EC2NodeClass.
 	capacity, class string
 	replicas        int
-	// unavailable is the maxUnavailable of the pods' PodDisruptionBudget, annotations the pods'.
+	// unavailable is the maxUnavailable of the pods' PodDisruptionBudget, annotations are the pods' annotations.
 	unavailable string
 	annotations string
 	// together lets the pods share nodes.
 	together bool
 }
 
-// enter sets a scene and waits until its pods run.
+// enter sets up a scene and waits until its pods run.
 func enter(t *testing.T, w *world.World, name string, as setting) *scene {
 	t.Helper()
 	s := &scene{w.For(t), name}
@@ -93,7 +93,7 @@ spec:
 	return s
 }
 
-// allow says how many of the scene's pods may be away at once.
+// allow sets how many of the scene's pods may be unavailable at once.
 func (s *scene) allow(unavailable string) {
 	s.T.Helper()
 	s.Apply(fmt.Sprintf(strings.TrimSpace(`
@@ -104,7 +104,7 @@ spec: {maxUnavailable: %[2]s, selector: {matchLabels: {app: %[1]s}}}
 `), s.name, unavailable))
 }
 
-// claims are the scene's NodeClaims, by name.
+// claims returns the scene's NodeClaims, by name.
 func (s *scene) claims() map[string]karpv1.NodeClaim {
 	s.T.Helper()
 	var list karpv1.NodeClaimList
@@ -118,7 +118,7 @@ func (s *scene) claims() map[string]karpv1.NodeClaim {
 	return claims
 }
 
-// sorted are the scene's NodeClaims ordered by name.
+// sorted returns the scene's NodeClaims ordered by name.
 func (s *scene) sorted() []karpv1.NodeClaim {
 	s.T.Helper()
 	var claims []karpv1.NodeClaim
@@ -129,7 +129,7 @@ func (s *scene) sorted() []karpv1.NodeClaim {
 	return claims
 }
 
-// instance is the instance of a claim.
+// instance returns the instance id of a claim.
 func instance(claim karpv1.NodeClaim) string {
 	return claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/')+1:]
 }
@@ -146,8 +146,8 @@ func (s *scene) runsOn(node string) corev1.Pod {
 	return corev1.Pod{}
 }
 
-// watchPending follows the scene's pods that are made from now on. The function it returns says how long each of them was
-// Pending, by when that was seen.
+// watchPending watches the scene's pods that are created from now on. The function it returns says how long each of them was
+// Pending, by the times at which that was seen.
 func (s *scene) watchPending() func() []time.Duration {
 	s.T.Helper()
 	from := time.Now()
@@ -174,12 +174,12 @@ func (s *scene) watchPending() func() []time.Duration {
 	}
 }
 
-// life is the id of a claim's workflow.
+// life returns the id of a claim's workflow.
 func (s *scene) life(claim string) string {
 	return workflows.Cluster(s.Lab.Cluster()).NodeClaimID(claim)
 }
 
-// ends waits until a claim's workflow has ended, and says why.
+// ends waits until a claim's workflow has ended, and returns its result.
 func (s *scene) ends(claim string, within time.Duration) workflows.NodeClaimResult {
 	s.T.Helper()
 	ctx, stop := context.WithTimeout(s.Context(), world.Patience(within))
@@ -191,7 +191,7 @@ func (s *scene) ends(claim string, within time.Duration) workflows.NodeClaimResu
 	return result
 }
 
-// signalled are the endings a claim's workflow has received, with their moments.
+// signalled returns the endings that a claim's workflow has received, with their times.
 func (s *scene) signalled(claim string) (endings []workflows.Ending, at []time.Time) {
 	s.T.Helper()
 	for _, event := range s.History(s.life(claim), "") {
@@ -208,7 +208,7 @@ func (s *scene) signalled(claim string) (endings []workflows.Ending, at []time.T
 	return endings, at
 }
 
-// told waits until the Events of a claim and of its Node have a reason.
+// told waits until both a claim and its Node have an Event with a reason.
 func (s *scene) told(claim karpv1.NodeClaim, reason string) {
 	s.T.Helper()
 	s.Await("Events "+reason+" on "+claim.Name, 30*time.Second, func() (bool, string) {

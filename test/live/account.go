@@ -30,7 +30,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// live is a run: the account through Tenon's provider, and beside it the calls that Tenon never makes.
+// live is a run: the account through Tenon's provider, and clients for the calls that Tenon never makes.
 type live struct {
 	settings
 	world
@@ -48,11 +48,11 @@ type live struct {
 	ledger  *ledger
 	results []result
 
-	// What the steps find out for those that follow.
+	// Results of steps for the steps that follow.
 	caller      caller
 	class       *awsv1.EC2NodeClass
 	reservedOn  *awsv1.EC2NodeClass // the class with the run's reservation
-	machine     machine             // what is launched
+	machine     machine             // to launch
 	reservation string
 	spotNode    string
 	// prepared are the requests that were prepared before the reservation was full.
@@ -61,7 +61,7 @@ type live struct {
 	mayKeep bool
 }
 
-// caller is who we are.
+// caller is the account and partition that the run's credentials belong to.
 type caller struct{ account, partition string }
 
 func newLive(ctx context.Context, w world, s settings) (*live, error) {
@@ -89,8 +89,8 @@ func newLive(ctx context.Context, w world, s settings) (*live, error) {
 		return nil, err
 	}
 	l.mask()
-	// The SDK's own client, with the certificate authorities that the environment may name, does the calls; as in the provider, a
-	// reply is not waited for longer than a minute.
+	// The SDK's own client makes the calls, with the certificate authorities that the environment may name; as in the
+	// provider, it waits no longer than a minute for a reply.
 	cfg, err := config.LoadDefaultConfig(ctx, append([]func(*config.LoadOptions) error{
 		config.WithRegion(s.region),
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
@@ -132,7 +132,7 @@ func (l *live) mask() {
 	m.hide(l.cluster, "CLUSTER")
 }
 
-// readClass reads the node class and makes it the run's own: nothing of the class it was copied from is touched.
+// readClass reads the node class and makes a copy for the run: nothing that belongs to the original class is touched.
 func (l *live) readClass() error {
 	data, err := os.ReadFile(l.settings.class)
 	if err != nil {
@@ -159,25 +159,25 @@ func (l *live) readClass() error {
 	return nil
 }
 
-// ownClass is the run's node class. Its UID follows from the run's name, so that a later run with the same name finds what the
-// first has left: the UID is part of the path of its instance profile.
+// ownClass returns the run's node class. Its UID follows from the run's name, so that a later run with the same name finds
+// what the first one left: the UID is part of the path of its instance profile.
 func ownClass(run string) *awsv1.EC2NodeClass {
 	uid := uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenon.sh/"+tagKey+"/"+run))
 	return &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: tagKey + "-" + run, UID: types.UID(uid.String()), Generation: 1}}
 }
 
-// token is the client token of a step: 64 characters at most, and another for every run.
+// token returns the client token of a step: 64 characters at most, and different for every run.
 func (l *live) token(step string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{l.run, step, strconv.FormatInt(l.started.UnixNano(), 10)}, "/")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// group is the launch group of a step.
+// group returns the launch group of a step.
 func (l *live) group(step string) string {
 	return fmt.Sprintf("%s-%s-%s", l.run, strings.ReplaceAll(step, " ", "-"), strconv.FormatInt(l.started.Unix(), 36))
 }
 
-// await asks until it is so, and says what it waited for when it never was.
+// await polls until a condition holds. It fails with what it waited for if that takes longer than patience.
 func (l *live) await(ctx context.Context, what string, patience, every time.Duration, so func() (bool, error)) error {
 	deadline := l.now().Add(patience)
 	for {

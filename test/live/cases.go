@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// cases are what a recording says of launches, in a form that can be played to another EC2: ids are numbered in the order in which
-// they appear, i#1 and so on, and of answers what does not differ from one account to the next is kept.
+// cases are the launches of a recording, in a form that can be replayed to another EC2: ids are numbered in the order in
+// which they appear, i#1 and so on, and answers keep only what does not differ from one account to the next.
 type cases struct {
-	// Origin is ec2, or ec2sim: cases that the simulator was recorded for say nothing about EC2.
+	// Origin is ec2, or ec2sim: cases recorded on the simulator say nothing about EC2.
 	Origin string `json:"origin"`
 	Region string `json:"region"`
 	// Zones are those of the subnets, by their names here; Architectures those of the images.
@@ -30,32 +30,32 @@ type cases struct {
 	Exchanges     []caseExchange    `json:"exchanges"`
 }
 
-// caseExchange is a request and what its answer was like.
+// caseExchange is a request and the essentials of its answer.
 type caseExchange struct {
 	Step   string `json:"step"`
 	Action string `json:"action"`
-	// After is when it was sent, in seconds after the first.
+	// After is when the request was sent, in seconds after the first.
 	After float64 `json:"after"`
-	// Overlaps says that the request before it was under way still.
+	// Overlaps says that the previous request had not been answered yet.
 	Overlaps   bool              `json:"overlaps,omitempty"`
 	Parameters map[string]string `json:"parameters"`
 	Status     int               `json:"status"`
-	// Code is the error's, of a request that was refused.
+	// Code is the error code of a refused request.
 	Code string `json:"code,omitempty"`
-	// Reply are the elements of the answer in their order, with the values that matter.
+	// Reply lists the elements of the answer in order, with the values that matter.
 	Reply []string `json:"reply"`
 }
 
-// caseActions are the calls that cases are made of: those that launch, and what launches depend on.
+// caseActions are the calls that cases consist of: those that launch, and those that launches depend on.
 var caseActions = []string{"CreateLaunchTemplate", "DeleteLaunchTemplate", "CreateFleet", "CreateCapacityReservation", "CancelCapacityReservation", "TerminateInstances"}
 
-// keptValues are the elements whose values matter. All others are there or not.
+// keptValues are the elements whose values matter. Of all others only the presence matters.
 var keptValues = []string{
 	"fleetId", "item", "errorCode", "Code", "instanceId", "instanceType", "lifecycle", "subnetId", "availabilityZone", "launchTemplateId",
 	"launchTemplateName", "version", "capacityReservationId", "instanceMatchCriteria", "totalInstanceCount", "endDateType", "reservationType", "key",
 }
 
-// endDate is the parameter that is told relative to the time of its request.
+// endDate is the parameter that is given relative to the time of its request.
 const endDate = "EndDate"
 
 func newCasesCommand(w world) *cobra.Command {
@@ -82,7 +82,7 @@ func newCasesCommand(w world) *cobra.Command {
 	}
 }
 
-// makeCases reads the recordings of a run, in their order.
+// makeCases makes cases of the recordings of a run, in order.
 func makeCases(recordings ...[]byte) (*cases, error) {
 	out := &cases{Zones: map[string]string{}, Architectures: map[string]string{}}
 	zones, architectures := map[string]string{}, map[string]string{}
@@ -133,7 +133,8 @@ func makeCases(recordings ...[]byte) (*cases, error) {
 	return out, nil
 }
 
-// readRecording returns the exchanges of a recording in the order in which they were sent; they were noted as they were answered.
+// readRecording returns the exchanges of a recording in the order in which they were sent; they were recorded as they were
+// answered.
 func readRecording(recording []byte) ([]exchange, error) {
 	var out []exchange
 	decoder := json.NewDecoder(bytes.NewReader(recording))
@@ -152,8 +153,8 @@ func readRecording(recording []byte) ([]exchange, error) {
 	return out, nil
 }
 
-// overlapping says of each exchange whether the one before was under way when it was sent. Of two at once the one that was refused
-// came second, whichever was sent first: they change places.
+// overlapping reports for each exchange whether the previous one was unanswered when it was sent. If two overlap and one is
+// refused, the refused one counts as the second, whichever was sent first: they swap places.
 func overlapping(launches []exchange) []bool {
 	out := make([]bool, len(launches))
 	for n := 1; n < len(launches); n++ {
@@ -166,7 +167,7 @@ func overlapping(launches []exchange) []bool {
 	return out
 }
 
-// readSurroundings learns of subnets and images, which differ from account to account.
+// readSurroundings reads the subnets and images, which differ from account to account.
 func readSurroundings(e exchange, zones, architectures map[string]string) error {
 	var reply struct {
 		Subnets []struct {
@@ -263,7 +264,7 @@ func newNamer() *namer {
 	return &namer{names: map[string]string{}, ids: map[string]string{}, count: map[string]int{}}
 }
 
-// identity matches ids, and the names of our launch templates.
+// identity matches ids, and the names of Tenon's launch templates.
 var identity = regexp.MustCompile(`\b(?:fleet-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:i|subnet|sg|ami|cr|lt|snap|vpc)-[0-9a-f]{8,17}|tenon\.sh/[0-9a-f]{32})\b`)
 
 func (n *namer) text(text string) string {

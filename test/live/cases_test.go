@@ -29,7 +29,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// player plays cases to a fresh simulator.
+// player replays cases to a fresh simulator.
 type player struct {
 	t     *testing.T
 	cases *cases
@@ -37,7 +37,7 @@ type player struct {
 	names *namer
 }
 
-// play returns in what the simulator differs from what was recorded.
+// play returns the differences between the simulator's answers and the recorded ones.
 func play(t *testing.T, c *cases) []string {
 	t.Helper()
 	lab := &laboratory{t: t, now: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
@@ -63,7 +63,7 @@ func play(t *testing.T, c *cases) []string {
 		if at := begin.Add(time.Duration(e.After * float64(time.Second))); !e.Overlaps && at.After(lab.Now()) {
 			lab.advance(at.Sub(lab.Now()))
 		}
-		// An answer that took a while is under way for those that overlap, and for nobody else.
+		// A delayed answer stays in flight for the requests that overlap it, and for no others.
 		faults := ec2sim.Faults{Slow: []ec2sim.ReplyFault{{Action: "CreateFleet", Delay: ec2sim.Duration(time.Millisecond)}}}
 		if e.Overlaps {
 			faults.InFlight = e.Code
@@ -129,7 +129,7 @@ func (p *player) surroundings() {
 
 func (p *player) config() aws.Config { return p.lab.admin() }
 
-// know gives an id of this simulator the name that the cases have for its like.
+// know maps an id of this simulator to the name that the cases use for its counterpart.
 func (p *player) know(name, id string) {
 	kind, number, _ := strings.Cut(name, "#")
 	n, err := strconv.Atoi(number)
@@ -142,7 +142,7 @@ func (p *player) know(name, id string) {
 
 var named = regexp.MustCompile(`\b(i|subnet|sg|ami|cr|lt|snap|vpc|fleet|template|token)#(\d+)`)
 
-// value is a parameter with the ids of this simulator.
+// value returns a parameter with the ids of this simulator.
 func (p *player) value(key, value string) string {
 	switch {
 	case key == endDate:
@@ -172,8 +172,8 @@ func (p *player) value(key, value string) string {
 	})
 }
 
-// exchange sends a request and compares the answer. Of EC2 the simulator may leave out elements whose values do not matter, and may
-// invent nothing; of itself it has to leave out nothing either.
+// exchange sends a request and compares the answer. Compared with EC2, the simulator may leave out elements whose values do
+// not matter, and may invent nothing; compared with its own recording, it may leave out nothing either.
 func (p *player) exchange(e caseExchange) []string {
 	p.t.Helper()
 	form := url.Values{"Action": {e.Action}, "Version": {"2016-11-15"}}
@@ -218,7 +218,7 @@ func (p *player) exchange(e caseExchange) []string {
 	return differences
 }
 
-// without are the lines that the others do not have, as often as they do not.
+// without returns the lines that others lacks, counting repetitions.
 func without(lines, others []string) []string {
 	left := slices.Clone(others)
 	var out []string
@@ -245,7 +245,7 @@ func readCases(t *testing.T, file string) *cases {
 	return c
 }
 
-// TestCases plays all cases there are to the simulator.
+// TestCases replays all cases to the simulator.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.json")
@@ -266,7 +266,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestCasesAreNoticed changes one thing at a time in the cases, and each has to be noticed.
+// TestCasesAreNoticed changes one thing at a time in the cases, and checks that each change is noticed.
 func TestCasesAreNoticed(t *testing.T) {
 	t.Parallel()
 	find := func(c *cases, step, action string) *caseExchange {
@@ -323,7 +323,7 @@ func replaceLine(e *caseExchange, from, to string) {
 	}
 }
 
-// recordedOnSimulator plays a run, and what comes 25 hours later, and returns the recordings of both.
+// recordedOnSimulator plays a run, and its continuation 25 hours later, and returns the recordings of both.
 func recordedOnSimulator(t *testing.T) [][]byte {
 	t.Helper()
 	l := newLaboratory(t, "first")
@@ -345,7 +345,7 @@ func recordedOnSimulator(t *testing.T) [][]byte {
 	return [][]byte{first, later}
 }
 
-// TestRecordingBecomesCases: what is recorded of the simulator plays back, tells no names, and is what is checked in. With
+// TestRecordingBecomesCases: a recording of the simulator replays, reveals no names, and equals the one checked in. With
 // TENON_LIVE_CASES=write it is written.
 func TestRecordingBecomesCases(t *testing.T) {
 	t.Parallel()

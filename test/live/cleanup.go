@@ -15,25 +15,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 )
 
-// leftovers are what carries the run's tag and is still there.
+// leftovers are the things with the run's tag that still exist.
 type leftovers struct {
 	instances    []string // not terminated
 	reservations []string // active or pending
 	experiments  []string // templates of FIS
 	templates    []string // launch templates
 	profiles     []string // instance profiles
-	// blind says what could not be looked for.
+	// blind says what could not be searched.
 	blind []string
 }
 
-// costs are those that cost something or may.
+// costs returns those that cost something or may.
 func (f leftovers) costs() []string {
 	return slices.Concat(f.instances, f.reservations, f.experiments)
 }
 
 func (f leftovers) all() []string { return slices.Concat(f.costs(), f.templates, f.profiles) }
 
-// carriesTag is the filter once more, over what EC2 answered: what does not carry the tag is not ours whatever a filter says.
+// carriesTag applies the filter once more to EC2's answer: what does not carry the tag is not the run's, whatever a filter
+// says.
 func (l *live) carriesTag(tags []types.Tag) bool {
 	return slices.ContainsFunc(tags, func(t types.Tag) bool { return aws.ToString(t.Key) == tagKey && aws.ToString(t.Value) == l.run })
 }
@@ -42,7 +43,7 @@ func (l *live) tagged() types.Filter {
 	return types.Filter{Name: aws.String("tag:" + tagKey), Values: []string{l.run}}
 }
 
-// find lists what there is, by the tag; instance profiles by their path, which follows from the run's name.
+// find lists what exists with the tag; it finds instance profiles by their path, which follows from the run's name.
 func (l *live) find(ctx context.Context) (leftovers, error) {
 	var f leftovers
 	var failed []error
@@ -106,7 +107,7 @@ func (l *live) find(ctx context.Context) (leftovers, error) {
 	return f, errors.Join(append(failed, l.findExperiments(ctx, &f))...)
 }
 
-// findExperiments looks for templates of FIS. Whoever may not use FIS has none, and regions without it have none.
+// findExperiments looks for FIS templates. A caller without access to FIS has none, and neither do regions without FIS.
 func (l *live) findExperiments(ctx context.Context, f *leftovers) error {
 	experiments := fis.NewListExperimentTemplatesPaginator(l.fis, &fis.ListExperimentTemplatesInput{})
 	for experiments.HasMorePages() {
@@ -127,7 +128,7 @@ func (l *live) findExperiments(ctx context.Context, f *leftovers) error {
 	return nil
 }
 
-// cleanup removes everything that carries the tag, and looks again until nothing is left.
+// cleanup removes everything that carries the tag, and repeats until nothing is left.
 func (l *live) cleanup(ctx context.Context) outcome {
 	if l.caller.account == "" {
 		// The recording masks nothing yet.
@@ -157,7 +158,7 @@ func (l *live) cleanup(ctx context.Context) outcome {
 		case since.IsZero():
 			since = l.now()
 		}
-		// EC2 does not list at once what was launched just before the run was broken off.
+		// EC2 does not immediately list what was launched just before the run was interrupted.
 		return !since.IsZero() && l.now().Sub(since) >= settled, nil
 	})
 	for id := range l.ledger.instances {
@@ -178,7 +179,7 @@ func (l *live) cleanup(ctx context.Context) outcome {
 	return pass("%s", text)
 }
 
-// remove ends what was found: reservations first, since they cost something with or without instances.
+// remove removes what was found: reservations first, since they cost something with or without instances.
 func (l *live) remove(ctx context.Context, f leftovers, keep bool) error {
 	var failed []error
 	for _, id := range f.reservations {
@@ -186,7 +187,8 @@ func (l *live) remove(ctx context.Context, f leftovers, keep bool) error {
 			failed = append(failed, fmt.Errorf("cancel %s: %w", id, err))
 		}
 	}
-	// One by one: a call with several ids ends none if one of them cannot be ended (API reference, TerminateInstances).
+	// One by one: a call with several ids terminates none if one of them cannot be terminated (API reference,
+	// TerminateInstances).
 	for _, id := range f.instances {
 		if _, err := l.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}}); err != nil {
 			failed = append(failed, fmt.Errorf("terminate %s: %w", id, err))

@@ -16,7 +16,8 @@ import (
 // interruptionPatience is how long the interruption may take: two minutes of notice, and what FIS and EC2 need around them.
 const interruptionPatience = 10 * time.Minute
 
-// interrupted has FIS interrupt the spot instance (FIS User Guide, aws:ec2:send-spot-instance-interruptions: two minutes at least).
+// interrupted lets FIS interrupt the spot instance (FIS User Guide, aws:ec2:send-spot-instance-interruptions: two minutes at
+// least).
 func interrupted(ctx context.Context, l *live) outcome {
 	switch {
 	case l.fisRole == "":
@@ -77,7 +78,8 @@ func interrupted(ctx context.Context, l *live) outcome {
 	return pass("%s was gone after %v; %s", l.spotNode, l.now().Sub(began).Round(time.Second), message)
 }
 
-// receive waits for the notice of the interruption, as Tenon reads it. Messages about others' instances are left in the queue.
+// receive waits for the notice of the interruption, read as Tenon reads it. It leaves messages about other instances in the
+// queue.
 func (l *live) receive(ctx context.Context) (string, error) {
 	notices := l.provider.Interruptions(l.queue)
 	began := l.now()

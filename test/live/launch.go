@@ -21,18 +21,18 @@ const (
 	// startPatience is how long an instance may take to run, endPatience how long it may take to be terminated.
 	startPatience = 5 * time.Minute
 	endPatience   = 10 * time.Minute
-	// settled is how long is waited for instances that ought not to be there: EC2 lists new ones within seconds.
+	// settled is how long to wait for instances that should not exist: EC2 lists new ones within seconds.
 	settled = 20 * time.Second
-	// look is how often EC2 is asked.
+	// look is the interval at which EC2 is polled.
 	look = 5 * time.Second
 )
 
-// prepare resolves a launch as Tenon does, with a token of the step's own.
+// prepare resolves a launch as Tenon does, with the step's own token.
 func (l *live) prepare(ctx context.Context, step string, count int, class *awsv1.EC2NodeClass, offerings []cloud.OfferingKey) (*spent, error) {
 	request, err := l.provider.PrepareLaunch(ctx, cloud.LaunchSpec{
 		Group: l.group(step), Count: count, Class: class, CapacityType: offerings[0].CapacityType, Offerings: offerings,
 		Labels: map[string]string{tagKey: l.run},
-		// Nobody's pods come here.
+		// No pods are to run here.
 		Taints: []corev1.Taint{{Key: tagKey, Value: l.run, Effect: corev1.TaintEffectNoSchedule}},
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func (l *live) prepare(ctx context.Context, step string, count int, class *awsv1
 	return &spent{Step: step, Request: request}, nil
 }
 
-// launch spends a token: kept before it is sent.
+// launch spends a token: the launch is saved before it is sent.
 func (l *live) launch(ctx context.Context, s *spent) (*answer, error) {
 	if err := l.spend(s); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (l *live) spend(s *spent) error {
 	return l.state.keep()
 }
 
-// answered keeps the first answer. An error is returned only where there is no answer.
+// answered saves the first answer. It returns an error only if there is no answer or it cannot be saved.
 func (l *live) answered(s *spent, a *answer, err error) error {
 	if a == nil {
 		return err
@@ -66,8 +66,8 @@ func (l *live) answered(s *spent, a *answer, err error) error {
 	return l.state.keep()
 }
 
-// send sends a request as the provider sends it, without retries, and returns what was on the wire. The error says how Tenon
-// classifies it; an answer goes with most.
+// send sends a request as the provider sends it, without retries, and returns the answer on the wire. The error is Tenon's
+// classification; most errors come with an answer.
 func (l *live) send(ctx context.Context, request cloud.LaunchRequest) (*answer, error) {
 	ctx, seen := watching(ctx)
 	_, err := l.provider.Launch(ctx, request)
@@ -112,7 +112,7 @@ func readAnswer(e exchange) (*answer, error) {
 	return a, nil
 }
 
-// String says what an answer is.
+// String describes an answer.
 func (a *answer) String() string {
 	switch {
 	case a == nil:
@@ -127,7 +127,7 @@ func (a *answer) String() string {
 	return text
 }
 
-// launchedIn lists the instances of a launch group, ended ones included, when no more are to be expected.
+// launchedIn lists the instances of a launch group, terminated ones included, once no more are to be expected.
 func (l *live) launchedIn(ctx context.Context, group string, atLeast int) ([]string, error) {
 	var ids []string
 	list := func() (bool, error) {
@@ -166,7 +166,7 @@ func (l *live) running(ctx context.Context, ids []string) ([]cloud.Instance, err
 	return found, err
 }
 
-// terminate ends instances through the provider and waits until they are gone.
+// terminate terminates instances through the provider and waits until they are gone.
 func (l *live) terminate(ctx context.Context, ids []string) error {
 	if err := l.provider.Terminate(ctx, ids); err != nil {
 		return fmt.Errorf("terminate %v: %w", ids, err)
@@ -193,7 +193,7 @@ func (l *live) gone(ctx context.Context, ids []string) error {
 	})
 }
 
-// single launches one instance and looks at what it became.
+// single launches one instance and checks the result.
 func (l *live) single(ctx context.Context, s *spent, want func(cloud.Instance) error) outcome {
 	a, err := l.launch(ctx, s)
 	switch {
@@ -233,7 +233,7 @@ func onDemandNode(ctx context.Context, l *live) outcome {
 	return l.single(ctx, s, wantCapacity(karpv1.CapacityTypeOnDemand))
 }
 
-// spotNode is not run where there is no spot capacity, or no role for it: that says nothing about Tenon.
+// spotNode is not run if there is no spot capacity, or no role for it: that says nothing about Tenon.
 func spotNode(ctx context.Context, l *live) outcome {
 	s, err := l.prepare(ctx, stepSpot, 1, l.class, l.machine.offerings(karpv1.CapacityTypeSpot))
 	if err != nil {

@@ -44,15 +44,15 @@ const (
 	workerKey   = "worker"
 )
 
-// laboratory is a simulated account with an API server and a clock that waiting moves.
+// laboratory is a simulated account with an API server and a clock that advances when a run waits.
 type laboratory struct {
 	t     *testing.T
 	sim   *ec2sim.Server
 	nodes *fake.Clientset
-	url   string // what the run calls; a test may put something before the simulator
+	url   string // what the run calls; a test may put a proxy before the simulator
 	out   bytes.Buffer
 	dir   string
-	// slept is called after each wait of a run, which interrupt breaks off as Ctrl-C does.
+	// slept is called after each wait of a run; interrupt interrupts the run as Ctrl-C does.
 	slept     func()
 	interrupt func()
 
@@ -72,7 +72,7 @@ func (l *laboratory) advance(d time.Duration) {
 	l.now = l.now.Add(d)
 }
 
-// newLaboratory has the rights that --policy prints, and no more.
+// newLaboratory grants the permissions that --policy prints, and no others.
 func newLaboratory(t *testing.T, run string) *laboratory {
 	t.Helper()
 	l := &laboratory{t: t, nodes: fake.NewClientset(), dir: t.TempDir(), now: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
@@ -105,7 +105,7 @@ func newLaboratory(t *testing.T, run string) *laboratory {
 	return l
 }
 
-// playKubelet makes nodes Ready and pods run as soon as they are there, and has a budget refuse each eviction once.
+// playKubelet makes nodes Ready and pods Running as soon as they are created, and lets a budget refuse each eviction once.
 func (l *laboratory) playKubelet() {
 	refused := map[string]bool{}
 	l.nodes.PrependReactor("create", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -146,7 +146,7 @@ func (l *laboratory) run(args ...string) (string, error) {
 		out: &l.out, now: l.Now, load: l.load(workerKey),
 		sleep: func(ctx context.Context, d time.Duration) error {
 			l.advance(d)
-			time.Sleep(5 * time.Millisecond) // what the simulator's kubelets do takes real time
+			time.Sleep(5 * time.Millisecond) // the simulator's kubelets work in real time
 			if l.slept != nil {
 				l.slept()
 			}
@@ -160,7 +160,7 @@ func (l *laboratory) run(args ...string) (string, error) {
 	return l.out.String(), err
 }
 
-// admin is somebody else with all rights.
+// admin returns the configuration of another user with all permissions.
 func (l *laboratory) admin() aws.Config {
 	l.t.Helper()
 	cfg, err := config.LoadDefaultConfig(l.t.Context(), append(l.load("admin"), config.WithRegion("us-east-1"))...)
@@ -170,7 +170,7 @@ func (l *laboratory) admin() aws.Config {
 	return cfg
 }
 
-// foreign launches what somebody else has, with tags that are nearly ours.
+// foreign launches an instance of somebody else, with tags that are nearly the run's.
 func (l *laboratory) foreign(tags map[string]string) string {
 	l.t.Helper()
 	api := ec2.NewFromConfig(l.admin())
@@ -206,7 +206,7 @@ func (l *laboratory) alive() []string {
 	return alive
 }
 
-// left counts launch templates and instance profiles of the account.
+// left counts the launch templates and instance profiles of the account.
 func (l *laboratory) left() (templates, profiles int) {
 	l.t.Helper()
 	made, err := ec2.NewFromConfig(l.admin()).DescribeLaunchTemplates(l.t.Context(), &ec2.DescribeLaunchTemplatesInput{})
@@ -222,7 +222,7 @@ func (l *laboratory) left() (templates, profiles int) {
 
 func (l *laboratory) file(name string) string { return filepath.Join(l.dir, name) }
 
-// classFile is the class that deploy has as its example, with a reservation of somebody else's.
+// classFile writes the example class of package deploy and returns its path.
 func (l *laboratory) classFile() string {
 	l.t.Helper()
 	data, err := deploy.DefaultNodeClass(testCluster)
@@ -242,7 +242,7 @@ func (l *laboratory) args(further ...string) []string {
 	}, further...)
 }
 
-// everything are the flags with which no step is left out.
+// everything returns the flags with which no step is left out.
 func (l *laboratory) everything() []string {
 	return l.args("--kubeconfig", "fake", "--queue", "tenon-live", "--fis-role", fisRole, "--state", l.file("live.json"), "--record", l.file("live.jsonl"))
 }
@@ -363,7 +363,7 @@ func TestTooDear(t *testing.T) {
 	}
 }
 
-// TestWithoutAnything: what lacks something is not run, and says so; it never counts as passed.
+// TestWithoutAnything: a step that lacks something is not run, and says so; it never counts as passed.
 func TestWithoutAnything(t *testing.T) {
 	t.Parallel()
 	l := newLaboratory(t, "first")
@@ -382,7 +382,8 @@ func TestWithoutAnything(t *testing.T) {
 	}
 }
 
-// TestInFlightRefused: EC2 may refuse what comes while the first request is under way. One instance it is all the same.
+// TestInFlightRefused: EC2 may refuse a request that arrives while the first one is in flight. One instance is launched
+// nevertheless.
 func TestInFlightRefused(t *testing.T) {
 	t.Parallel()
 	l := newLaboratory(t, "first")
@@ -397,7 +398,7 @@ func TestInFlightRefused(t *testing.T) {
 	}
 }
 
-// forgetful stands before the simulator like an EC2 that knows no tokens.
+// forgetful puts a proxy before the simulator that acts like an EC2 without client tokens.
 func forgetful(t *testing.T, to string) string {
 	t.Helper()
 	target, err := url.Parse(to)
@@ -429,7 +430,7 @@ func forgetful(t *testing.T, to string) string {
 	return server.URL
 }
 
-// TestAnEC2WithoutTokensIsNoticed shows that the replays can fail, and that a run that fails leaves nothing.
+// TestAnEC2WithoutTokensIsNoticed shows that the replays can fail, and that a failed run leaves nothing.
 func TestAnEC2WithoutTokensIsNoticed(t *testing.T) {
 	t.Parallel()
 	l := newLaboratory(t, "first")
@@ -449,7 +450,7 @@ func TestAnEC2WithoutTokensIsNoticed(t *testing.T) {
 	}
 }
 
-// TestInterruptedRun: EC2 does not list yet what was launched just before Ctrl-C, and it is ended all the same.
+// TestInterruptedRun: EC2 does not list yet what was launched just before Ctrl-C, and it is terminated nevertheless.
 func TestInterruptedRun(t *testing.T) {
 	t.Parallel()
 	l := newLaboratory(t, "first")
@@ -471,7 +472,7 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// TestCleanupOnly ends what carries the tag with the run's name, whatever else it looks like, and nothing else.
+// TestCleanupOnly removes what carries the tag with the run's name, whatever else it looks like, and nothing else.
 func TestCleanupOnly(t *testing.T) {
 	t.Parallel()
 	l := newLaboratory(t, "first")

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// world is what a run stands on. Tests put the simulator, a fake clock and a fake API server there; nothing else differs.
+// world is a run's environment. Tests provide the simulator, a fake clock and a fake API server; nothing else differs.
 type world struct {
 	out io.Writer
 	now func() time.Time
@@ -120,7 +120,7 @@ const examples = `  # What it would do and cost; no credentials are needed.
   # Make cases for the simulator of a recording.
   go run ./test/live cases live.jsonl > cases.json`
 
-// newCommand is the command line.
+// newCommand returns the command line.
 func newCommand(w world) *cobra.Command {
 	var s settings
 	command := &cobra.Command{
@@ -201,7 +201,7 @@ func act(ctx context.Context, w world, s settings) error {
 	return l.play(ctx, steps())
 }
 
-// check refuses flags that cannot work.
+// check rejects flags that cannot work.
 func (s *settings) check() error {
 	name, ok := strings.CutPrefix(s.tag, tagKey+"=")
 	switch {
@@ -222,7 +222,7 @@ func (s *settings) check() error {
 	return nil
 }
 
-// continues takes over what the run before was told, and refuses what contradicts it.
+// continues takes over the settings of the previous run, and rejects flags that contradict them.
 func (s *settings) continues(before *state) error {
 	for _, same := range []struct {
 		flag string

@@ -11,30 +11,31 @@ import (
 )
 
 const (
-	// longest is how long a run may take before it is broken off and cleaned up; every instance counts as if it ran for so long.
+	// longest is how long a run may take before it is stopped and cleaned up; the cost of every instance is counted for that
+	// long.
 	longest = time.Hour
-	// reservedFor is when the capacity reservation ends by itself, and maxReservedFor how long it may cost something: EC2 ends it
-	// "within an hour from the specified time" (API reference, CreateCapacityReservation, EndDate).
+	// reservedFor is after what time the capacity reservation ends by itself, and maxReservedFor how long it may cost
+	// something: EC2 ends it "within an hour from the specified time" (API reference, CreateCapacityReservation, EndDate).
 	reservedFor    = longest
 	maxReservedFor = reservedFor + time.Hour
 	// publicAddress is the price of a public IPv4 address per hour, in US dollars (Amazon VPC pricing).
 	publicAddress = 0.005
-	// actionMinute is the price of a minute of a FIS action, in US dollars (AWS FIS pricing); experimentMinutes is how many are
-	// counted for an interruption that takes two.
+	// actionMinute is the price of a minute of a FIS action, in US dollars (AWS FIS pricing); experimentMinutes is how many
+	// are counted for an interruption that takes two.
 	actionMinute      = 0.10
 	experimentMinutes = 5
-	// planDisk is what the plan counts for the volumes of one instance per hour, in US dollars: 20 GiB of gp3.
+	// planDisk is the price that the plan assumes for the volumes of one instance per hour, in US dollars: 20 GiB of gp3.
 	planDisk = 0.0023
 )
 
-// cost is what a step costs at most, in the currency of the region's prices.
+// cost returns what a step costs at most, in the currency of the region's prices.
 func (s step) cost(instanceHour, diskHour float64) float64 {
 	hours := longest.Hours()
 	return float64(s.instances)*(instanceHour+diskHour+publicAddress)*hours +
 		float64(s.reserved)*instanceHour*maxReservedFor.Hours() + float64(s.actionMinutes)*actionMinute
 }
 
-// atMost is what steps cost together. A step that replays a token counts as if it launched once more.
+// atMost returns what steps cost together at most. A step that replays a token counts as if it launched once more.
 func atMost(steps []step, instanceHour, diskHour float64) float64 {
 	total := 0.0
 	for _, s := range steps {
@@ -43,7 +44,8 @@ func atMost(steps []step, instanceHour, diskHour float64) float64 {
 	return total
 }
 
-// printPlan says what a run would do, at the built-in prices of us-east-1 and for the dearest of the types: no call is made.
+// printPlan prints what a run would do, at the built-in prices of us-east-1 and for the dearest of the types, without any
+// call.
 func printPlan(out io.Writer, s settings) error {
 	dearest := 0.0
 	for _, name := range s.types {
@@ -68,7 +70,7 @@ func printPlan(out io.Writer, s settings) error {
 	return err
 }
 
-// ledger is what has run for how long.
+// ledger records which instances ran for how long.
 type ledger struct {
 	now func() time.Time
 
@@ -85,7 +87,7 @@ func newLedger(now func() time.Time) *ledger {
 	return &ledger{now: now, instances: map[string]*entry{}}
 }
 
-// began notes an instance that was launched; one that is known stays as it is.
+// began records an instance that was launched; a known one stays unchanged.
 func (l *ledger) began(id string, hour float64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +96,7 @@ func (l *ledger) began(id string, hour float64, at time.Time) {
 	}
 }
 
-// ended notes that an instance is gone.
+// ended records that an instance is gone.
 func (l *ledger) ended(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +105,7 @@ func (l *ledger) ended(id string) {
 	}
 }
 
-// sum is how many instances there were, for how long together, and what they cost. EC2 bills a minute at least.
+// sum returns how many instances there were, for how long together, and what they cost. EC2 bills at least a minute.
 func (l *ledger) sum() (instances int, together time.Duration, cost float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

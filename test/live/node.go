@@ -17,14 +17,14 @@ import (
 const (
 	// joinPatience is how long a machine may take to become a Ready node.
 	joinPatience = 10 * time.Minute
-	// podNamespace is where the pod runs that is evicted.
+	// podNamespace is the namespace of the pod that is evicted.
 	podNamespace = "default"
-	// podImage does nothing, and is what Kubernetes' own pods wait in.
+	// podImage does nothing; Kubernetes uses it for its own sandbox containers.
 	podImage = "registry.k8s.io/pause:3.10"
 )
 
-// joins waits until the instance of a step is a Ready node, and drains it: it is closed, and the pod that the run has put there is
-// evicted through the eviction API. Other pods that may be there, of DaemonSets, are left alone.
+// joins waits until the instance of a step is a Ready node, and drains it: it closes the node, and evicts the run's own pod
+// through the eviction API. It leaves other pods, such as those of DaemonSets, alone.
 func joins(step string) func(context.Context, *live) outcome {
 	return func(ctx context.Context, l *live) outcome {
 		if l.nodes == nil {
@@ -51,7 +51,7 @@ func joins(step string) func(context.Context, *live) outcome {
 	}
 }
 
-// readyNode waits for the Node of an instance: its providerID ends with the instance's id.
+// readyNode waits for the Node of an instance, whose providerID ends with the instance's id.
 func (l *live) readyNode(ctx context.Context, id string) (*corev1.Node, error) {
 	var node *corev1.Node
 	err := l.await(ctx, "a Ready node of "+id, joinPatience, look, func() (bool, error) {
@@ -75,7 +75,7 @@ func (l *live) readyNode(ctx context.Context, id string) (*corev1.Node, error) {
 	return node, err
 }
 
-// drain returns how often the eviction was refused for a PodDisruptionBudget.
+// drain drains a node, and returns how often a PodDisruptionBudget refused the eviction.
 func (l *live) drain(ctx context.Context, node *corev1.Node) (refusals int, err error) {
 	pod, err := l.pod(ctx, node)
 	if err != nil {
@@ -140,7 +140,7 @@ func (l *live) pod(ctx context.Context, node *corev1.Node) (*corev1.Pod, error) 
 	return pod, err
 }
 
-// removePods deletes what a drain that failed has left.
+// removePods deletes the pods that a failed drain has left.
 func (l *live) removePods(ctx context.Context) error {
 	if l.nodes == nil {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/tenon-sh/tenon/deploy"
 )
 
-// furtherPolicy is what a run may do beside what Tenon's worker may.
+// furtherPolicy is what a run is allowed beyond the permissions of Tenon's worker.
 //
 //go:embed policy.json
 var furtherPolicy string
 
-// policies are those of a run, by name: the worker's, and the run's own.
+// policies returns the policies of a run, by name: the worker's, and the run's own.
 func policies(s settings) (map[string][]byte, error) {
 	values := deploy.PolicyValues{Partition: partitionOf(s.region), Region: s.region, AccountID: s.account, Cluster: s.cluster}
 	all, err := deploy.WorkerPolicies(values)
@@ -34,7 +34,7 @@ func policies(s settings) (map[string][]byte, error) {
 	return all, nil
 }
 
-// partitionOf is the partition of a region (AWS General Reference, "Amazon Resource Names").
+// partitionOf returns the partition of a region (AWS General Reference, "Amazon Resource Names").
 func partitionOf(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):

@@ -19,7 +19,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// machine is what is launched: the cheapest of the instance types, and where it can be had.
+// machine is what is launched: the cheapest of the instance types, and the zones that offer it.
 type machine struct {
 	instanceType string
 	zones        []string
@@ -27,7 +27,7 @@ type machine struct {
 	hour, disk float64
 }
 
-// offerings are the pools to launch from, all zones of them.
+// offerings returns the offerings to launch from, in all zones.
 func (m machine) offerings(capacityType string) []cloud.OfferingKey {
 	var keys []cloud.OfferingKey
 	for _, zone := range m.zones {
@@ -36,10 +36,11 @@ func (m machine) offerings(capacityType string) []cloud.OfferingKey {
 	return keys
 }
 
-// spotRole is the role without which EC2 sells no spot capacity (EC2 User Guide, "Service-linked role for Spot Instance requests").
+// spotRole is the role without which EC2 sells no spot capacity (EC2 User Guide, "Service-linked role for Spot Instance
+// requests").
 const spotRole = "AWSServiceRoleForEC2Spot"
 
-// identify asks who we are. It is the first call, since the recording masks what it answers.
+// identify determines the caller. It is the first call, because the recording masks what it returns.
 func identify(ctx context.Context, l *live) outcome {
 	who, err := l.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
@@ -53,7 +54,7 @@ func identify(ctx context.Context, l *live) outcome {
 	return pass("account %s, partition %s", l.caller.account, l.caller.partition)
 }
 
-// preflight resolves the class, chooses the machine and refuses what could cost too much.
+// preflight resolves the class, chooses the machine and rejects a run that could cost too much.
 func preflight(ctx context.Context, l *live) outcome {
 	if o := identify(ctx, l); o.verdict != passed {
 		return o
@@ -80,7 +81,7 @@ func preflight(ctx context.Context, l *live) outcome {
 		strings.Join(l.machine.zones, ", "), cost, role)
 }
 
-// affordable refuses steps that could cost more than they may.
+// affordable rejects steps that could cost more than --max-dollars.
 func (l *live) affordable(steps []step) (float64, error) {
 	cost := atMost(steps, l.machine.hour, l.machine.disk)
 	if cost > l.maxDollars {
@@ -89,7 +90,8 @@ func (l *live) affordable(steps []step) (float64, error) {
 	return cost, nil
 }
 
-// resume is the preflight of a run that is resumed. The class is not resolved, since that would remove its old launch templates.
+// resume is the preflight of a resumed run. It does not resolve the class, because that would remove its old launch
+// templates.
 func resume(ctx context.Context, l *live) outcome {
 	if o := identify(ctx, l); o.verdict != passed {
 		return o
@@ -102,7 +104,7 @@ func resume(ctx context.Context, l *live) outcome {
 	return pass("account %s; at most %.2f", l.caller.account, cost)
 }
 
-// codeOf is the code of an SDK error, or the error.
+// codeOf returns the code of an SDK error, or its text.
 func codeOf(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -111,7 +113,7 @@ func codeOf(err error) string {
 	return err.Error()
 }
 
-// resolveClass waits until the class is ready: EC2 takes a while to learn of a new instance profile.
+// resolveClass waits until the class is ready: a new instance profile takes a while to become known to EC2.
 func (l *live) resolveClass(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	var last error
 	err := l.await(ctx, "the node class to be ready", 3*time.Minute, 10*time.Second, func() (bool, error) {
@@ -133,7 +135,7 @@ func (l *live) resolveClass(ctx context.Context, class *awsv1.EC2NodeClass) erro
 	return nil
 }
 
-// chooseMachine takes the cheapest of the types that the class can be launched with.
+// chooseMachine chooses the cheapest of the types that the class can launch.
 func (l *live) chooseMachine(ctx context.Context) error {
 	found, err := l.provider.InstanceTypes(ctx, l.class)
 	if err != nil {

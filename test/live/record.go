@@ -20,20 +20,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// exchange is one request and its reply. Headers are not kept, and with them no credentials.
+// exchange is one request and its reply. It keeps no headers, and so no credentials.
 type exchange struct {
-	// Origin is ec2 or ec2sim: who has answered.
+	// Origin says who answered: ec2 or ec2sim.
 	Origin string `json:"origin"`
 	Region string `json:"region"`
-	// Step is the step that has sent it.
+	// Step is the step that sent it.
 	Step string    `json:"step"`
 	At   time.Time `json:"at"`
-	// Sent and Answered number what happened, so that requests that were under way at once can be told.
+	// Sent and Answered number the events, so that overlapping requests can be recognized.
 	Sent     int    `json:"sent"`
 	Answered int    `json:"answered"`
 	Service  string `json:"service"`
 	Action   string `json:"action"`
-	// Parameters are those of the Query protocols, Body is that of the JSON ones.
+	// Parameters belong to the Query protocols, Body to the JSON ones.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Body       string            `json:"body,omitempty"`
 	Status     int               `json:"status,omitempty"`
@@ -41,18 +41,19 @@ type exchange struct {
 	Reply      string            `json:"reply,omitempty"`
 	// Cut is the length of a reply that was too long to be kept whole.
 	Cut int `json:"cut,omitempty"`
-	// Failure is why there was no reply.
+	// Failure says why there was no reply.
 	Failure string `json:"failure,omitempty"`
 }
 
 const (
-	// keptReply is how much of a reply is kept. The catalogue and the prices are megabytes, and say nothing about launches.
+	// keptReply limits how much of a reply is kept. The catalogue and the prices are megabytes, and say nothing about
+	// launches.
 	keptReply = 64 << 10
 	// maskedAccount stands for the account, as in AWS's own examples.
 	maskedAccount = "111122223333"
 )
 
-// recorder is an HTTP client for the SDK that notes what goes through it.
+// recorder is an HTTP client for the SDK that records what it sends and receives.
 type recorder struct {
 	client aws.HTTPClient
 	now    func() time.Time
@@ -78,7 +79,7 @@ func newRecorder(file, region string, now func() time.Time) (*recorder, error) {
 	return r, nil
 }
 
-// close ends the recording and says whether it is complete.
+// close ends the recording and returns an error if it is incomplete.
 func (r *recorder) close() error {
 	if r.file == nil {
 		return nil
@@ -86,7 +87,7 @@ func (r *recorder) close() error {
 	return errors.Join(r.failed, r.file.Close())
 }
 
-// enter names the step that requests belong to from now on. It is not the context that knows: the provider terminates in batches,
+// enter names the step that requests belong to from now on. A context could not do that: the provider terminates in batches,
 // which belong to no caller.
 func (r *recorder) enter(step string) {
 	r.mu.Lock()
@@ -107,7 +108,7 @@ func watching(ctx context.Context) (context.Context, *watch) {
 	return context.WithValue(ctx, watchKey{}, w), w
 }
 
-// last is the last exchange of an action.
+// last returns the last exchange of an action.
 func (w *watch) last(action string) (exchange, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +128,7 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 		if sent, err = io.ReadAll(request.Body); err != nil {
 			return nil, fmt.Errorf("read request: %w", err)
 		}
-		// A body in memory is written in one piece with its headers; package cloud/aws says why.
+		// A body in memory is written in one piece with its headers; package cloud/aws explains why.
 		request = request.Clone(request.Context())
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
 		if len(sent) == 0 {
@@ -165,8 +166,8 @@ func (r *recorder) next() int {
 	return r.moment
 }
 
-// write hands an exchange to whoever watches, as it was, and to the file, masked. A recording that fails does not stop the run:
-// what was launched has to be ended.
+// write passes an exchange unchanged to the context's watch, and masked to the file. A recording that fails does not stop
+// the run: what was launched has to be terminated.
 func (r *recorder) write(ctx context.Context, e exchange) {
 	r.mu.Lock()
 	r.moment++
@@ -196,7 +197,7 @@ func (r *recorder) write(ctx context.Context, e exchange) {
 
 var scope = regexp.MustCompile(`Credential=[^/]+/[^/]+/[^/]+/([^/]+)/aws4_request`)
 
-// describe reads what a request asks for. The service is told by the signature's scope.
+// describe reads what a request asks for. The signature's scope names the service.
 func describe(request *http.Request, body []byte) exchange {
 	e := exchange{Origin: "ec2sim"}
 	if host := request.URL.Hostname(); strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".amazonaws.com.cn") ||
@@ -235,20 +236,20 @@ func requestID(response *http.Response, reply []byte) string {
 	return ""
 }
 
-// masks are the names that a recording does not tell, and what stands for them.
+// masks are the names that a recording does not reveal, and their substitutes.
 type masks struct {
 	names []maskedName
-	roles map[string]bool // that were learnt
+	roles map[string]bool // already learnt
 }
 
-// maskedName is a name. Whole says that it is masked only where it is a word of its own.
+// maskedName is a name and its substitute. With whole, it is masked only as a word of its own.
 type maskedName struct {
 	name, stands string
 	whole        *regexp.Regexp
 }
 
-// hide masks a name wherever it is a word of its own: not within other words, nor before a dot or a dash. The run's own tag stays
-// what it is.
+// hide masks a name wherever it is a word of its own: not within other words, nor before a dot or a dash. The run's own tag
+// is never masked.
 func (m *masks) hide(name, stands string) {
 	if name == "" || name == tagKey {
 		return
@@ -257,7 +258,7 @@ func (m *masks) hide(name, stands string) {
 	m.names = append(m.names, maskedName{name, stands, whole})
 }
 
-// learnCaller masks the account and whoever calls, as STS names them.
+// learnCaller masks the account and the caller, as STS names them.
 func (m *masks) learnCaller(reply string) {
 	var caller struct {
 		Result struct {
@@ -277,7 +278,7 @@ func (m *masks) learnCaller(reply string) {
 
 var roleElement = regexp.MustCompile(`<RoleName>([^<]+)</RoleName>`)
 
-// learnRoles masks the roles that IAM names: a run that only cleans up knows no node class.
+// learnRoles masks the roles that IAM names, because a run that only cleans up knows no node class.
 func (m *masks) learnRoles(reply string) {
 	for _, match := range roleElement.FindAllStringSubmatch(reply, -1) {
 		if role := match[1]; role != spotRole && !m.roles[role] {
@@ -297,7 +298,7 @@ func (m *masks) text(text string) string {
 		case name.whole == nil:
 			text = strings.ReplaceAll(text, name.name, name.stands)
 		default:
-			// Twice, since neighbours share the character between them.
+			// Twice, because adjacent matches share the character between them.
 			for range 2 {
 				text = name.whole.ReplaceAllString(text, "${1}"+name.stands+"${2}")
 			}
@@ -306,7 +307,7 @@ func (m *masks) text(text string) string {
 	return text
 }
 
-// apply masks an exchange. User data has the cluster's address and its certificate in it, and so has what EKS says.
+// apply masks an exchange. User data and the replies of EKS contain the cluster's address and certificate.
 func (m *masks) apply(e exchange) exchange {
 	parameters := make(map[string]string, len(e.Parameters))
 	for key, value := range e.Parameters {

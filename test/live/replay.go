@@ -31,13 +31,13 @@ func (l *live) replayed(ctx context.Context, first *spent) (again *answer, anew 
 	return again, anew, nil
 }
 
-// same says whether an answer is that of the first time.
+// same reports whether an answer equals the first one.
 func (a *answer) same(first *answer) bool {
 	return a.Fleet == first.Fleet && a.Error == first.Error && slices.Equal(a.Instances, first.Instances) && slices.Equal(a.Errors, first.Errors)
 }
 
-// judgeReplay: nothing may be launched anew, since Tenon sends a token again when it does not know what became of it. That the answer
-// is the first one's is what spares Tenon the search by launch group, and no more.
+// judgeReplay: nothing new may be launched, since Tenon sends a token again when it does not know the outcome. If the answer
+// is the first one's, that spares Tenon the search by launch group, and no more.
 func judgeReplay(first, again *answer, anew []string) outcome {
 	switch {
 	case len(anew) > 0:
@@ -59,7 +59,7 @@ func (l *live) spentBy(step string) (*spent, outcome, bool) {
 	return s, outcome{}, true
 }
 
-// replayOf replays the token of a step.
+// replayOf returns a step that replays the token of another step.
 func replayOf(step string) func(context.Context, *live) outcome {
 	return func(ctx context.Context, l *live) outcome {
 		first, o, ok := l.spentBy(step)
@@ -101,7 +101,8 @@ func mismatch(ctx context.Context, l *live) outcome {
 	return pass("refused: %s", again)
 }
 
-// inFlight sends one request twice at once, as it happens when a reply is late. What the second gets the documentation does not say.
+// inFlight sends one request twice at once, as happens when a reply is late. The documentation does not say what the second
+// returns.
 func inFlight(ctx context.Context, l *live) outcome {
 	s, err := l.prepare(ctx, stepInFlight, 1, l.class, l.machine.offerings(karpv1.CapacityTypeOnDemand))
 	if err != nil {
@@ -124,7 +125,7 @@ func inFlight(ctx context.Context, l *live) outcome {
 	if err := group.Wait(); err != nil {
 		return fail("%v", err)
 	}
-	// The one that has instances counts as the first.
+	// The answer with instances counts as the first.
 	first := answers[0]
 	if len(first.Instances) == 0 && len(answers[1].Instances) > 0 {
 		first = answers[1]
@@ -152,8 +153,8 @@ func inFlight(ctx context.Context, l *live) outcome {
 	return pass("one instance: %s", said)
 }
 
-// replayAfterEnd: for RunInstances there is the code IdempotentInstanceTerminated ("Error codes for the Amazon EC2 API"); of
-// fleets the documentation says nothing.
+// replayAfterEnd: RunInstances has the code IdempotentInstanceTerminated ("Error codes for the Amazon EC2 API"); for fleets
+// the documentation says nothing.
 func replayAfterEnd(ctx context.Context, l *live) outcome {
 	first, o, ok := l.spentBy(stepOnDemand)
 	if !ok || len(first.Answer.Instances) == 0 {
@@ -165,13 +166,13 @@ func replayAfterEnd(ctx context.Context, l *live) outcome {
 	return l.see(ctx, first)
 }
 
-// see replays a token and says what came, whatever it is; what was launched anew is ended.
+// see replays a token and reports the result, whatever it is; it terminates what was launched anew.
 func (l *live) see(ctx context.Context, first *spent) outcome {
 	again, sent := l.send(ctx, first.Request)
 	if again == nil {
 		return fail("%v", sent)
 	}
-	// The first answer's instances may be listed no more.
+	// The first answer's instances may no longer be listed.
 	ids, err := l.launchedIn(ctx, first.Request.Group, 0)
 	if err != nil {
 		return fail("%v", err)
@@ -190,7 +191,7 @@ func (l *live) see(ctx context.Context, first *spent) outcome {
 	return observe("nothing launched; the answer is %s, at first %s", again, first.Answer)
 }
 
-// later replays a token of the run before.
+// later returns a step that replays a token of the previous run.
 func later(step string) func(context.Context, *live) outcome {
 	return func(ctx context.Context, l *live) outcome {
 		first, o, ok := l.spentBy(step)

@@ -16,15 +16,15 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// reservedCount is the size of the reservation, and askedFor what the partial launch asks for.
+// reservedCount is the size of the reservation, and askedFor the size of the partial launch.
 const (
 	reservedCount = 2
 	askedFor      = 3
 )
 
-// reserve makes the reservation in the first zone that has room for it. It is targeted, so that nobody else's launches use it, and
-// ends by itself. Then it prepares all launches that need it full: the provider prepares none into a reservation that it
-// knows to be full.
+// reserve creates the reservation in the first zone that has room for it. It is targeted, so that nobody else's launches use
+// it, and ends by itself. Then it prepares all launches that need the reservation full, because the provider prepares none
+// into a reservation that it knows to be full.
 func reserve(ctx context.Context, l *live) outcome {
 	if len(l.machine.zones) == 0 {
 		return skip("there is no machine to reserve")
@@ -73,7 +73,7 @@ func (l *live) intoReservation(zone string) []cloud.OfferingKey {
 	return []cloud.OfferingKey{{InstanceType: l.machine.instanceType, Zone: zone, CapacityType: karpv1.CapacityTypeReserved, ReservationID: l.reservation}}
 }
 
-// roomFor waits until the reservation is active and has room for so many instances.
+// roomFor waits until the reservation is active and has room for this many instances.
 func (l *live) roomFor(ctx context.Context, count int32) error {
 	return l.await(ctx, fmt.Sprintf("%s to have room for %d", l.reservation, count), endPatience, look, func() (bool, error) {
 		found, err := l.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{l.reservation}})
@@ -91,8 +91,8 @@ func (l *live) roomFor(ctx context.Context, count int32) error {
 	})
 }
 
-// partial asks for more than is reserved, from one pool. Whether EC2 gives a part of what one pool cannot give whole, as it does over
-// several pools, the documentation does not say.
+// partial asks for more than is reserved, from one pool. The documentation does not say whether EC2 gives a part of what one
+// pool cannot give whole, as it does over several pools.
 func partial(ctx context.Context, l *live) outcome {
 	s := l.prepared[stepPartial]
 	if s == nil {
@@ -116,7 +116,7 @@ func partial(ctx context.Context, l *live) outcome {
 	return pass("%d of %d: %s", len(ids), askedFor, a)
 }
 
-// noCapacity asks for one more when the reservation is full.
+// noCapacity asks for one more instance when the reservation is full.
 func noCapacity(ctx context.Context, l *live) outcome {
 	s, first := l.prepared[stepNoCapacity], l.state.find(stepPartial)
 	if s == nil || first == nil || first.Answer == nil || len(first.Answer.Instances) != reservedCount {
@@ -141,8 +141,8 @@ func noCapacity(ctx context.Context, l *live) outcome {
 	return pass("%s", a)
 }
 
-// replayWithRoom sends the token of the launch that lacked capacity when there is some. Tenon does not: it takes an answer for the
-// end of a token.
+// replayWithRoom sends the token of the launch that lacked capacity again when there is some. Tenon does not do this: for
+// Tenon, an answer ends a token.
 func replayWithRoom(ctx context.Context, l *live) outcome {
 	full, o, ok := l.spentBy(stepNoCapacity)
 	if !ok {

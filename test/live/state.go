@@ -10,15 +10,15 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// state is what a run remembers of itself, so that it can be resumed. It holds no secrets.
+// state is what a run saves about itself, so that it can be resumed. It holds no secrets.
 type state struct {
 	Run     string `json:"run"`
 	Region  string `json:"region"`
 	Cluster string `json:"cluster"`
-	// Hour is the on-demand price of what is launched, and Disk that of its volumes, in the currency of the region's prices.
+	// Hour is the on-demand price of the instances, and Disk that of their volumes, in the currency of the region's prices.
 	Hour float64 `json:"hour"`
 	Disk float64 `json:"disk"`
-	// Spent are the launches, in their order; each is kept before it is sent.
+	// Spent are the launches, in order; each is saved before it is sent.
 	Spent []*spent `json:"spent"`
 
 	file string
@@ -30,11 +30,11 @@ type spent struct {
 	// Request is what was sent, with its token.
 	Request cloud.LaunchRequest `json:"request"`
 	SentAt  time.Time           `json:"sentAt"`
-	// Answer is the first one; nil while there is none.
+	// Answer is the first answer; nil while there is none.
 	Answer *answer `json:"answer,omitempty"`
 }
 
-// answer is what EC2 has answered to a launch, as it was on the wire.
+// answer is EC2's answer to a launch on the wire.
 type answer struct {
 	RequestID string `json:"requestID,omitempty"`
 	Status    int    `json:"status"`
@@ -46,7 +46,7 @@ type answer struct {
 	Errors    []string `json:"errors,omitempty"`
 }
 
-// due is when the tokens have been spent for long enough.
+// due returns the time at which the tokens were spent long enough ago.
 func (s *state) due() time.Time {
 	var last time.Time
 	for _, one := range s.Spent {
@@ -57,7 +57,7 @@ func (s *state) due() time.Time {
 	return last.Add(again)
 }
 
-// keep writes the state, if there is a file for it: whole, and then under its name.
+// keep writes the state, if there is a file for it, under a temporary name first.
 func (s *state) keep() error {
 	if s.file == "" {
 		return nil
@@ -90,7 +90,7 @@ func loadState(file string) (*state, error) {
 	return s, nil
 }
 
-// find returns the launch of a step, nil if it was not sent.
+// find returns the launch of a step, or nil if it was not sent.
 func (s *state) find(step string) *spent {
 	for _, one := range s.Spent {
 		if one.Step == step {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// verdict is what a step came to.
+// verdict is the result of a step.
 type verdict string
 
 const (
-	// passed and failed are of steps that a promise of Tenon's rests on.
+	// passed and failed are verdicts on steps that a promise of Tenon's rests on.
 	passed verdict = "passed"
 	failed verdict = "FAILED"
-	// observed is of steps that show how EC2 is where its documentation is silent. Tenon is right either way.
+	// observed is for steps that show how EC2 behaves where its documentation is silent. Tenon is right either way.
 	observed verdict = "observed"
-	// notRun is of steps that lack something.
+	// notRun is for steps that lack something.
 	notRun verdict = "not run"
 )
 
@@ -34,18 +34,18 @@ func observe(format string, args ...any) outcome {
 }
 func skip(format string, args ...any) outcome { return outcome{notRun, fmt.Sprintf(format, args...)} }
 
-// step is one thing that is done and looked at.
+// step is one action and its check.
 type step struct {
 	name  string
 	shows string
-	// instances is how many it launches at most, as if a token that is replayed launched anew.
+	// instances is how many it launches at most, as if a replayed token launched anew.
 	instances int
-	// reserved is how many instances it reserves, and actionMinutes how long FIS works.
+	// reserved is how many instances it reserves, and actionMinutes how many minutes FIS works.
 	reserved, actionMinutes int
 	run                     func(ctx context.Context, l *live) outcome
 }
 
-// The steps that others look back at.
+// The steps that other steps refer to.
 const (
 	stepOnDemand    = "on-demand node"
 	stepInFlight    = "replay in flight"
@@ -56,7 +56,7 @@ const (
 	stepReservation = "reservation"
 )
 
-// steps are those of a first run.
+// steps returns the steps of a first run.
 func steps() []step {
 	return []step{
 		{name: "preflight", shows: "who we are, what the node class means here, what it will cost", run: preflight},
@@ -79,7 +79,7 @@ func steps() []step {
 	}
 }
 
-// laterSteps are those of a run that is resumed.
+// laterSteps returns the steps of a resumed run.
 func laterSteps() []step {
 	return []step{
 		{name: "preflight", shows: "who we are, what it will cost", run: resume},
@@ -90,16 +90,16 @@ func laterSteps() []step {
 	}
 }
 
-// result is a step that was played.
+// result is the outcome of a step.
 type result struct {
 	step string
 	outcome
 }
 
-// cleanupPatience is how long the cleanup may take, beside the time of the run.
+// cleanupPatience is how long the cleanup may take, in addition to the time of the run.
 const cleanupPatience = 20 * time.Minute
 
-// play runs the steps one after the other and cleans up, whatever has happened. It fails if a step did, or if anything is left.
+// play runs the steps one after the other and always cleans up. It fails if a step did, or if anything is left.
 func (l *live) play(ctx context.Context, steps []step) error {
 	deadline := l.now().Add(longest)
 	running, stop := context.WithTimeout(ctx, longest)
@@ -118,7 +118,7 @@ func (l *live) play(ctx context.Context, steps []step) error {
 		l.recorder.enter(s.name)
 		l.report(s.name, s.run(running, l))
 		if len(l.results) == 1 && l.results[0].verdict == failed {
-			break // nothing has been launched, and nothing that is launched could be trusted
+			break // nothing has been launched, and no later result could be trusted
 		}
 	}
 	// An interrupt ends the run, not the cleanup.

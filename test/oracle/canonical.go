@@ -13,19 +13,19 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// Document is a call without what has to differ between two controllers: values by path. A path spells a list's item by
-// what identifies it, as in TagSpecification[instance].Tag[Name].
+// Document is a call without what must differ between two controllers: values by path. A path names a list's item by what
+// identifies it, as in TagSpecification[instance].Tag[Name].
 type Document map[string]string
 
-// Actions are the patterns of the calls that are compared: those that make or end something. RunInstances is a dry run
+// Actions are the patterns of the calls that are compared: those that create or remove something. RunInstances is a dry run
 // for both.
 var Actions = []string{
 	"CreateLaunchTemplate", "CreateFleet", "RunInstances", "TerminateInstances",
 	"CreateInstanceProfile", "DeleteInstanceProfile", "AddRoleToInstanceProfile", "RemoveRoleFromInstanceProfile", "TagInstanceProfile",
 }
 
-// Canonical reduces the calls of one controller to documents by action, each document once: how often a controller asks is
-// not compared. The template that a fleet names is spelt by what is in it, so the calls have to contain its creation.
+// Canonical reduces the calls of one controller to documents by action, each document once: how often a controller calls is
+// not compared. A fleet's template is named by its contents, so the calls have to contain its creation.
 func Canonical(calls []ec2sim.Call) map[string][]Document {
 	templates := map[string]string{}
 	for _, call := range calls {
@@ -48,7 +48,7 @@ func Canonical(calls []ec2sim.Call) map[string][]Document {
 	return out
 }
 
-// templateLabel says which of a case's templates one is.
+// templateLabel returns a label that tells a case's templates apart.
 func templateLabel(parameters map[string]string) string {
 	label := parameters["LaunchTemplateData.ImageId"]
 	if parameters["LaunchTemplateData.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"] != "" {
@@ -60,8 +60,8 @@ func templateLabel(parameters map[string]string) string {
 // forValidation follows the action of calls that find out whether an EC2NodeClass works, and that launch nothing.
 const forValidation = " for validation"
 
-// actionOf is a call's action; a dry run, and a template for one, is told from what is meant. Such a template belongs to
-// no NodePool: Karpenter leaves its name empty, and Tenon has one of its own.
+// actionOf returns a call's action, marked if it is a dry run or a template for one. Such a template belongs to no NodePool:
+// Karpenter leaves the name empty, and Tenon uses one of its own.
 func actionOf(call ec2sim.Call) string {
 	if call.Parameters["DryRun"] == "true" {
 		return call.Action + forValidation
@@ -107,8 +107,8 @@ func reduce(call ec2sim.Call, templates map[string]string) Document {
 	return document
 }
 
-// oneInterface writes the security groups and the subnet of an instance as those of its first interface, which they are
-// for where no interface is named (RunInstances, "SecurityGroupId.N").
+// oneInterface moves the security groups and the subnet of an instance to its first interface, which they apply to if no
+// interface is named (RunInstances, "SecurityGroupId.N").
 func oneInterface(instance *node) {
 	if instance == nil || instance.children["NetworkInterface"] != nil {
 		return
@@ -126,8 +126,8 @@ func oneInterface(instance *node) {
 	}
 }
 
-// nameTemplates replaces the names of launch templates, which are hashes, by what the templates are, and hands them down
-// to the overrides: which overrides share a template is how the controller groups them.
+// nameTemplates replaces the names of launch templates, which are hashes, by labels of the templates, and moves them to the
+// overrides, because controllers group overrides under templates as they like.
 func nameTemplates(root *node, templates map[string]string) {
 	if single := root.children["LaunchTemplate"]; single != nil {
 		single.children["LaunchTemplateName"] = &node{text: templates[single.value("LaunchTemplateName")]}
@@ -149,7 +149,7 @@ func nameTemplates(root *node, templates map[string]string) {
 	root.children["Overrides"] = &node{children: all}
 }
 
-// invented are the patterns of what every controller, run or cluster makes up, and what is written in its place.
+// invented are the patterns of values that differ between controllers, runs or clusters, and their substitutes.
 var invented = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -168,7 +168,7 @@ func anonymous(value string) string {
 	return value
 }
 
-// node is a node of the tree that dotted keys spell.
+// node is a node of the tree that dotted keys describe.
 type node struct {
 	text     string
 	children map[string]*node
@@ -199,7 +199,7 @@ func (n *node) value(key string) string {
 	return n.children[key].text
 }
 
-// items are the members of a list in order; IAM puts a level named "member" in between.
+// items returns the members of a list in order; IAM puts a level named "member" in between.
 func (n *node) items() []*node {
 	if n == nil {
 		return nil
@@ -221,7 +221,7 @@ func (n *node) items() []*node {
 	return out
 }
 
-// identities are the fields that tell the items of a list apart, the first that an item has.
+// identities are the fields that tell the items of a list apart; the first that an item has counts.
 var identities = [][]string{{"Key"}, {"ResourceType"}, {"DeviceName"}, {"NetworkCardIndex", "DeviceIndex"}, {"InstanceType", "SubnetId"}}
 
 func (n *node) flatten(path string, into Document) {
@@ -249,7 +249,7 @@ func (n *node) flatten(path string, into Document) {
 	}
 }
 
-// flattenItem spells an item of a list by what identifies it, or by its number where nothing does. A tag is its value.
+// flattenItem names an item of a list by what identifies it, or by its number if nothing does. A tag is its value.
 func (n *node) flattenItem(path string, number int, into Document) {
 	if n.children["DeviceIndex"] != nil && n.children["NetworkCardIndex"] == nil {
 		n.children["NetworkCardIndex"] = &node{text: "0"} // EC2's default
@@ -277,7 +277,7 @@ func (n *node) flattenItem(path string, number int, into Document) {
 	n.flatten(fmt.Sprintf("%s[%d]", path, number), into)
 }
 
-// text spells a document in one way only.
+// text returns the canonical text of a document.
 func (d Document) text() string {
 	var out strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(d)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// template is a recorded CreateLaunchTemplate in short, changed as asked.
+// template is a recorded CreateLaunchTemplate, shortened, with changes.
 func template(changes map[string]string) ec2sim.Call {
 	parameters := map[string]string{
 		"Action": "CreateLaunchTemplate", "Version": "2016-11-15", "ClientToken": "b5f4", "LaunchTemplateName": "karpenter.k8s.aws/1234",
@@ -29,7 +29,7 @@ func template(changes map[string]string) ec2sim.Call {
 	return ec2sim.Call{Action: "CreateLaunchTemplate", Parameters: parameters}
 }
 
-// TestCanonical: what has to differ is gone, and everything else is there.
+// TestCanonical: what must differ is gone, and everything else is there.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	got := Canonical([]ec2sim.Call{template(nil)})["CreateLaunchTemplate"]
@@ -45,7 +45,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestAlike holds a template against one that is changed.
+// TestAlike compares a template with a changed one.
 func TestAlike(t *testing.T) {
 	t.Parallel()
 	for reason, row := range map[string]struct {
@@ -74,7 +74,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestFleetsNameTemplatesByContent: how overrides are grouped under templates does not matter, which image they get does.
+// TestFleetsNameTemplatesByContent: how overrides are grouped under templates does not matter; which image they get does.
 func TestFleetsNameTemplatesByContent(t *testing.T) {
 	t.Parallel()
 	fleet := func(name string) ec2sim.Call {
@@ -93,7 +93,7 @@ func TestFleetsNameTemplatesByContent(t *testing.T) {
 	}
 }
 
-// TestUserData: of an archive the NodeConfig is compared by value and scripts by text.
+// TestUserData: in an archive, the NodeConfig is compared by value and scripts by text.
 func TestUserData(t *testing.T) {
 	t.Parallel()
 	archive := "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: text/x-shellscript; charset=\"us-ascii\"\n\necho hi\n\n" +
@@ -115,7 +115,7 @@ func TestUserData(t *testing.T) {
 	}
 }
 
-// TestGroupsOfTheInstance are those of its one interface.
+// TestGroupsOfTheInstance checks that an instance's security groups become those of its only interface.
 func TestGroupsOfTheInstance(t *testing.T) {
 	t.Parallel()
 	call := ec2sim.Call{Action: "CreateLaunchTemplate", Parameters: map[string]string{"LaunchTemplateData.SecurityGroupId.1": "sg-a"}}
@@ -124,7 +124,7 @@ func TestGroupsOfTheInstance(t *testing.T) {
 	}
 }
 
-// TestJudge: a difference that is in no row, and a row without a difference, are told.
+// TestJudge: a difference without a row, and a row without a difference, are reported.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	found := []Difference{{"c", "CreateFleet", "Context", "x", absent}, {"c", "CreateFleet", "Type", "x", "y"}}

@@ -17,22 +17,22 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// scene is what both controllers are given at a time: manifests, and for each NodePool in them one pod that needs a node.
+// scene is what both controllers get at a time: manifests, and for each NodePool in them one pod that needs a node.
 type scene struct {
 	name      string
 	manifests string
-	// pod are further lines of the pods' specification.
+	// pod is the additional lines of the pods' specification.
 	pod string
-	// reserve is a capacity reservation that is there before, and image an image of the account.
+	// reserve is a capacity reservation, and image an image of the account, that exist beforehand.
 	reserve *ec2sim.Reservation
 	image   *ec2sim.Image
-	// profile is an instance profile of somebody else that is there before.
+	// profile is an instance profile of somebody else that exists beforehand.
 	profile string
 	// short says that the scene is part of the short form.
 	short bool
 }
 
-// providerModule is the module whose examples are played, as tools/karpenter names its version.
+// providerModule is the module whose examples are played; tools/karpenter pins its version.
 const providerModule = "github.com/aws/karpenter-provider-aws"
 
 // notPlayed are the examples that are left out, with the reason.
@@ -48,10 +48,10 @@ var notPlayed = map[string]string{
 	"windows-custom-userdata":  "as windows-2019",
 }
 
-// standIns are what the examples leave to the reader, and a release of AL2023 that is older than the simulated account.
+// standIns replaces what the examples leave to the reader, and a release of AL2023 that is older than the simulated account.
 var standIns = strings.NewReplacer("al2023@v20240625", "al2023@v20261102")
 
-// examples are the provider's own manifests, read where the Go command keeps its module.
+// examples returns the provider's own manifests, read from the Go command's module cache.
 func examples(t *testing.T) []scene {
 	t.Helper()
 	download := exec.Command("go", "mod", "download", "-json", providerModule)
@@ -84,7 +84,7 @@ func examples(t *testing.T) []scene {
 	return scenes
 }
 
-// pool is a NodePool of the class ours, for one instance type.
+// pool returns a NodePool of the class ours, for one instance type.
 func pool(instanceType, capacityType string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.sh/v1
@@ -104,13 +104,14 @@ spec:
 `, instanceType, capacityType)
 }
 
-// class is the EC2NodeClass ours in the cluster's subnets and security groups, with further fields, each line indented by two.
+// class returns the EC2NodeClass ours in the cluster's subnets and security groups, with further fields, each line indented
+// by two.
 func class(fields string) string {
 	const byTags = `[{tags: {karpenter.sh/discovery: "${CLUSTER_NAME}"}}]`
 	return classIn(byTags, byTags, fields)
 }
 
-// classIn is the EC2NodeClass ours in the subnets and security groups that terms choose.
+// classIn returns the EC2NodeClass ours in the subnets and security groups that the terms select.
 func classIn(subnets, groups, fields string) string {
 	return `
 apiVersion: karpenter.k8s.aws/v1
@@ -125,16 +126,16 @@ spec:
 // nodeRole is the role of nodes.
 const nodeRole = "KarpenterNodeRole-${CLUSTER_NAME}"
 
-// Lines that most of our classes have.
+// Lines that most of these classes have.
 const (
-	// The role is the one that the policies of deploy/iam let the worker hand to instances.
+	// deploy/iam allows the worker to pass this role to instances.
 	role   = "  role: " + nodeRole + "\n"
 	al2023 = "  amiSelectorTerms: [{alias: al2023@latest}]\n"
-	// imageByName is no alias, so that the class says its family.
+	// imageByName is not an alias, so the class must set its amiFamily.
 	imageByName = "  amiSelectorTerms: [{name: amazon-eks-node-al2023-x86_64-standard-1.3*-v20261102, owner: amazon}]\n"
 )
 
-// everyField has every field of an EC2NodeClass that goes well with all the others.
+// everyField has every field of an EC2NodeClass that is compatible with all the others.
 const everyField = `
   tags: {example.com/team: search, Name: searcher}
   associatePublicIPAddress: false
@@ -168,7 +169,7 @@ const everyField = `
     echo "before the node joins"
 `
 
-// ours are scenes for what the examples leave out.
+// ours returns scenes for what the examples leave out.
 func ours() []scene {
 	nodeConfig := "  userData: |\n    apiVersion: node.eks.aws/v1alpha1\n    kind: NodeConfig\n    spec:\n      kubelet:\n        config: {shutdownGracePeriod: 30s}\n"
 	reservations := func(term string) string {
@@ -213,7 +214,7 @@ func ours() []scene {
 	}
 }
 
-// oursIPv6 are scenes for an IPv6 cluster.
+// oursIPv6 returns scenes for an IPv6 cluster.
 func oursIPv6() []scene {
 	return []scene{
 		{name: "IPv6", manifests: pool("m5.large", "on-demand") + class(role+al2023)},
@@ -221,7 +222,7 @@ func oursIPv6() []scene {
 	}
 }
 
-// dnsIPv6 is the service by whose address Karpenter tells an IPv6 cluster.
+// dnsIPv6 is the service by whose address Karpenter recognizes an IPv6 cluster.
 const dnsIPv6 = `
 apiVersion: v1
 kind: Service
@@ -229,7 +230,7 @@ metadata: {namespace: kube-system, name: kube-dns}
 spec: {ipFamilies: [IPv6], ipFamilyPolicy: SingleStack, clusterIP: "fd5e:7e00:0:a::a", ports: [{name: dns, port: 53, protocol: UDP}]}
 `
 
-// customUserData is all that a node of the Custom family is told.
+// customUserData is all the configuration that a node of the Custom family gets.
 const customUserData = `  userData: |
     apiVersion: node.eks.aws/v1alpha1
     kind: NodeConfig
@@ -244,7 +245,8 @@ const customUserData = `  userData: |
         flags: ["--node-labels=team=search", "--register-with-taints=karpenter.sh/unregistered:NoExecute,example.com/ours=yes:NoSchedule,example.com/starting:NoExecute"]
 `
 
-// pods is a pod for each NodePool of the manifests, which its node alone can run.
+// pods returns a pod for each NodePool of the manifests, which only that pool's nodes can run, and the names of the
+// NodePools and EC2NodeClasses.
 func (s scene) pods(t *testing.T) (manifests string, pools, classes []string) {
 	t.Helper()
 	objects, err := world.Objects(s.manifests)

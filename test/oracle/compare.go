@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// Difference is one field of a call in which the two are not alike.
+// Difference is one field of a call in which the two controllers differ.
 type Difference struct {
 	Case, Action, Path string
-	// Karpenter and Tenon are the values; absent where the call has no such parameter.
+	// Karpenter and Tenon are the values; absent if the call has no such parameter.
 	Karpenter, Tenon string
 }
 
-// absent is the value of a parameter that is not there.
+// absent is the value of a missing parameter.
 const absent = "(absent)"
 
-// wholeCall is the path of a call that the other one never makes.
+// wholeCall is the path of a call that the other controller never makes.
 const wholeCall = "(call)"
 
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s %s: Karpenter %s, Tenon %s", d.Case, d.Action, d.Path, d.Karpenter, d.Tenon)
 }
 
-// Compare returns in what the calls of a case differ, in order. Every document of an action is held against the one of the
-// other controller that it is most like.
+// Compare returns the differences between the calls of a case, in order. Every document of an action is compared with the
+// most similar one of the other controller.
 func Compare(name string, karpenter, tenon map[string][]Document) []Difference {
 	var out []Difference
 	actions := map[string]bool{}
@@ -70,7 +70,7 @@ func closest(theirs, ours []Document) (i, j int) {
 	return i, j
 }
 
-// unlike are the paths whose values differ, sorted.
+// unlike returns the paths whose values differ, sorted.
 func unlike(a, b Document) []string {
 	var paths []string
 	for path := range a {
@@ -94,7 +94,7 @@ func valueOf(d Document, path string) string {
 	return absent
 }
 
-// summary is a call in a few words.
+// summary describes a call in a few words.
 func summary(d Document) string {
 	const most = 6
 	var parts []string
@@ -106,7 +106,7 @@ func summary(d Document) string {
 	return strings.Join(parts, " ")
 }
 
-// Judge holds what was found against the list. It returns the differences that no row allows, and the rows that allow
+// Judge compares what was found with the list. It returns the differences that no row allows, and the rows that allow
 // nothing that occurred.
 func Judge(found []Difference, list []Allowed) (unlisted []Difference, stale []Allowed) {
 	used := make([]bool, len(list))

@@ -2,16 +2,16 @@ package oracle
 
 import "regexp"
 
-// Allowed is a difference that stays. Empty patterns allow anything; all of them match the whole text.
+// Allowed is an accepted difference. Empty patterns allow anything; all others must match the whole text.
 type Allowed struct {
 	Case, Action, Path string
 	// Karpenter and Tenon match the values.
 	Karpenter, Tenon string
-	// Reason says why it stays.
+	// Reason says why it is accepted.
 	Reason string
 }
 
-// maxDifferences bounds the list: beyond it, the two are not alike any more.
+// maxDifferences limits the list: beyond it, the two are no longer alike.
 const maxDifferences = 25
 
 func (a Allowed) covers(d Difference) bool {
@@ -23,7 +23,7 @@ func (a Allowed) covers(d Difference) bool {
 	return true
 }
 
-// Differences is the list.
+// Differences is the list of accepted differences.
 var Differences = []Allowed{
 	{Path: `TagSpecification\[.*\]\.Tag\[tenon\.sh/launch-group\]`, Karpenter: `\(absent\)`, Tenon: "<launch group>|tenon-validation",
 		Reason: "Tenon finds what a launch brought by this tag when the answer was lost"},

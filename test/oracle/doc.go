@@ -1,7 +1,7 @@
-// Package oracle compares what Tenon asks AWS with what Karpenter asks. Both get the same manifests, one after the other,
-// on one laboratory: Karpenter as its authors release it, and the simulated AWS notes the calls of both.
+// Package oracle compares Tenon's calls to AWS with Karpenter's. Both get the same manifests, one after the other, on one
+// laboratory; Karpenter is the release of its authors. The simulated AWS records the calls of both.
 //
-// The calls are reduced to documents in which nothing is left that has to differ (canonical.go, userdata.go): names,
-// ids, hashes and order. Documents of the same action are then paired and compared field by field (compare.go).
-// Every difference has to be in a list with the reason why it stays (differences.go), and what is in the list has to occur.
+// The calls are reduced to documents without what must differ (canonical.go, userdata.go): names, ids, hashes and order.
+// Documents of the same action are then paired and compared field by field (compare.go). Every difference must be in a list
+// with the reason why it is accepted (differences.go), and everything in the list must occur.
 package oracle

@@ -13,14 +13,14 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// notCompared are the fields of an EC2NodeClass that no scene has, with the reason.
+// notCompared are the fields of an EC2NodeClass that no scene uses, with the reason.
 var notCompared = map[string]string{
 	"placementGroupSelector.id":   "Tenon refuses placement groups, and says so in the EC2NodeClass's condition",
 	"placementGroupSelector.name": "as placementGroupSelector.id",
 }
 
-// TestEveryFieldIsInAScene holds that no field of an EC2NodeClass is left out unawares, such as one that a later version of
-// Karpenter brings.
+// TestEveryFieldIsInAScene checks that no field of an EC2NodeClass is left out by accident, such as one that a later version
+// of Karpenter adds.
 func TestEveryFieldIsInAScene(t *testing.T) {
 	t.Parallel()
 	played := map[string]bool{}
@@ -52,7 +52,7 @@ func TestEveryFieldIsInAScene(t *testing.T) {
 	t.Logf("%d fields", len(fields))
 }
 
-// mark marks all paths in a value: the fields of list items by that of the list, the keys of maps as if they were fields.
+// mark marks all paths in a value: fields of list items under the path of the list, keys of maps as if they were fields.
 func mark(paths map[string]bool, at string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -67,7 +67,7 @@ func mark(paths map[string]bool, at string, value any) {
 	paths[at] = true
 }
 
-// fieldsOf are the paths of all fields that hold no fields of their own.
+// fieldsOf returns the paths of all fields that have no fields of their own.
 func fieldsOf(of reflect.Type, at string) []string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()

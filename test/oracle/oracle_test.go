@@ -34,16 +34,16 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
 
 const (
-	// scenesVariable names the environment variable that says which scenes are played: those whose names match a pattern, or
-	// the short form where it is empty.
+	// scenesVariable names the environment variable that selects the scenes: those whose names match a pattern, or the short
+	// form if it is empty.
 	scenesVariable = "TENON_ORACLE"
-	// everyScene is the pattern that has every scene played, and no row of the list may be without an occurrence.
+	// everyScene is the pattern that selects every scene; with it, every row of the list must occur.
 	everyScene = "."
-	// within is how long nodes may take to come or to go.
+	// within is how long nodes may take to be launched or removed.
 	within = 2 * time.Minute
 	// joinWithin is how long the nodes of a scene may take to join.
 	joinWithin = 60 * time.Second
-	// refusedFor is how long a refused EC2NodeClass may stay so: what a class needs may not be known to EC2 at once.
+	// refusedFor is how long an EC2NodeClass may stay refused: what a class needs may take a while to become known to EC2.
 	refusedFor = 20 * time.Second
 )
 
@@ -53,7 +53,7 @@ type stage struct {
 	t *testing.T
 }
 
-// TestOracle plays the scenes with Tenon and then with Karpenter, and compares what they asked AWS.
+// TestOracle plays the scenes with Tenon and then with Karpenter, and compares their calls to AWS.
 func TestOracle(t *testing.T) {
 	wanted, err := regexp.Compile(os.Getenv(scenesVariable))
 	if err != nil {
@@ -90,7 +90,7 @@ func TestOracle(t *testing.T) {
 	t.Logf("%d scenes, %d differences, %d rows", played, len(found), len(oracle.Differences))
 }
 
-// compare plays scenes on a laboratory of their own, and returns in what the controllers differed.
+// compare plays scenes on their own laboratory, and returns the differences between the controllers.
 func compare(t *testing.T, scenes []scene, ipv6 bool) []oracle.Difference {
 	var options world.Options
 	if ipv6 {
@@ -118,7 +118,7 @@ func compare(t *testing.T, scenes []scene, ipv6 bool) []oracle.Difference {
 	return found
 }
 
-// play plays the scenes and returns what each had the controller ask.
+// play plays the scenes and returns the controller's calls for each.
 func (s *stage) play(scenes []scene) []map[string][]oracle.Document {
 	s.t.Helper()
 	var out []map[string][]oracle.Document
@@ -148,7 +148,7 @@ func (s *stage) play(scenes []scene) []map[string][]oracle.Document {
 	return out
 }
 
-// fill names the cluster in manifests, and how to reach it.
+// fill inserts the cluster's name, endpoint and certificate authority into manifests.
 func (s *stage) fill(manifests string) string {
 	s.t.Helper()
 	config, err := s.Lab.RESTConfig()
@@ -162,7 +162,7 @@ func (s *stage) fill(manifests string) string {
 		"${CLUSTER_CA}", base64.StdEncoding.EncodeToString(config.CAData)).Replace(manifests)
 }
 
-// make makes what is there before a scene, and returns the ids by placeholder.
+// make creates what exists before a scene, and returns the ids by placeholder.
 func (s *stage) make(scene scene) map[string]string {
 	s.t.Helper()
 	ids := map[string]string{}
@@ -180,7 +180,7 @@ func (s *stage) make(scene scene) map[string]string {
 	return ids
 }
 
-// fillIDs puts ids into manifests, and those of a subnet and of a security group of the cluster.
+// fillIDs inserts ids into manifests, including those of a subnet and of a security group of the cluster.
 func (s *stage) fillIDs(manifests string, ids map[string]string) string {
 	s.t.Helper()
 	api := ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
@@ -205,7 +205,7 @@ func (s *stage) fillIDs(manifests string, ids map[string]string) string {
 	return manifests
 }
 
-// version is the minor version of Kubernetes, such as 1.36.
+// version returns the minor version of Kubernetes, such as 1.36.
 func (s *stage) version() (string, error) {
 	config, err := s.Lab.RESTConfig()
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *stage) version() (string, error) {
 	return found.Major + "." + strings.TrimSuffix(found.Minor, "+"), nil
 }
 
-// makeProfile makes an instance profile that somebody else has.
+// makeProfile creates an instance profile of somebody else.
 func (s *stage) makeProfile(name string) {
 	s.t.Helper()
 	api := iam.New(iam.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
@@ -234,7 +234,7 @@ func (s *stage) makeProfile(name string) {
 	}
 }
 
-// joins waits until the pods run on nodes of their own. Where they do not, the scene has failed, and the next is played.
+// joins waits until each pod runs on its own node. If they do not, the scene has failed, and the next one is played.
 func (s *stage) joins(name string, pods int) {
 	s.t.Helper()
 	running, began := 0, time.Now()
@@ -256,7 +256,7 @@ func (s *stage) joins(name string, pods int) {
 	s.t.Errorf("%s: %d of %d pods run:\n%s", name, running, pods, said)
 }
 
-// refused says whether the controller refuses an EC2NodeClass.
+// refused reports whether the controller refuses an EC2NodeClass.
 func (s *stage) refused() bool {
 	s.t.Helper()
 	var classes awsv1.EC2NodeClassList
@@ -271,7 +271,7 @@ func (s *stage) refused() bool {
 	return false
 }
 
-// clear deletes NodePools and EC2NodeClasses and waits until nothing of theirs is left.
+// clear deletes NodePools and EC2NodeClasses and waits until nothing of them is left.
 func (s *stage) clear(pools, classes []string) {
 	s.t.Helper()
 	for _, name := range pools {

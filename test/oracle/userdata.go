@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// userData reduces user data to a document below a path. Of a MIME archive every part is a document, numbered among the
-// parts of its type; a NodeConfig is one of values, anything else is text.
+// userData reduces user data to a document below a path. Every part of a MIME archive is a document, numbered among the
+// parts of its type; a NodeConfig is reduced to values, anything else to its text.
 func userData(path, text string) Document {
 	document := Document{}
 	parts, err := mimeParts(text)
@@ -70,8 +70,8 @@ func mimeParts(text string) ([]userDataPart, error) {
 	}
 }
 
-// values spells a YAML value by paths. Lists are sets: nothing in a NodeConfig depends on their order. The labels of the
-// kubelet's flag are spelt one by one.
+// values lists a YAML value by paths. Lists are sets: nothing in a NodeConfig depends on their order. The labels of the
+// kubelet's flag are listed one by one.
 func values(path string, value any, into Document) {
 	switch value := value.(type) {
 	case map[string]any:

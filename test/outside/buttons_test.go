@@ -26,7 +26,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// button is one of those that Temporal's UI has for a workflow.
+// button is one of the buttons that Temporal's UI has for a workflow.
 type button struct {
 	name  string
 	press func(ctx context.Context, w *world.World, id string) error
@@ -48,8 +48,8 @@ var buttons = []button{
 	}},
 }
 
-// buttonsOfTheOthers presses every button on workflows of every type but drains: nodes serve on, pods get nodes, what goes
-// goes, and nothing is paid for that nobody owns.
+// buttonsOfTheOthers presses every button on workflows of every type but drains: nodes keep serving, pods get nodes, what is
+// to be removed is removed, and nothing is left that costs money without an owner.
 func buttonsOfTheOthers(w *world.World) {
 	cluster := workflows.Cluster(w.Lab.Cluster())
 	press := func(b button, id string) {
@@ -81,7 +81,7 @@ func buttonsOfTheOthers(w *world.World) {
 		}
 	}
 
-	// A claim waits for capacity while its Launch ends.
+	// A claim waits for capacity while its Launch is ended.
 	for i, b := range buttons {
 		w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{Code: "InsufficientInstanceCapacity"}}})
 		w.Apply(pods("others", 7+i))
@@ -98,7 +98,7 @@ func buttonsOfTheOthers(w *world.World) {
 		lives(w, 7+i)
 	}
 
-	// Nodes are on their way out, and a budget holds their pods.
+	// Nodes are being removed, and a budget blocks their pods.
 	w.Apply(budget("others", 0))
 	w.Await("the budget to be reckoned", time.Minute, func() (bool, string) {
 		var pdb policyv1.PodDisruptionBudget
@@ -125,7 +125,7 @@ func buttonsOfTheOthers(w *world.World) {
 	w.AwaitRunning("others", 9, 4*time.Minute)
 	lives(w, 9)
 
-	// Empty nodes go although Disruption is disturbed.
+	// Empty nodes are removed although Disruption is disturbed.
 	w.Apply(pods("others", 0))
 	for _, b := range buttons {
 		w.Await("Disruption", time.Minute, func() (bool, string) {
@@ -136,7 +136,7 @@ func buttonsOfTheOthers(w *world.World) {
 	w.AwaitNothing(4 * time.Minute)
 }
 
-// buttonsOfWhatJoins presses every button on the life of a node whose machine boots.
+// buttonsOfWhatJoins presses every button on the workflow of a node whose machine is booting.
 func buttonsOfWhatJoins(w *world.World) {
 	for i, b := range buttons {
 		w.Apply(pods("joining", 1+i))
@@ -159,8 +159,8 @@ func buttonsOfWhatJoins(w *world.World) {
 	empty(w, "joining")
 }
 
-// buttonsOfReplacements presses every button on the replacement of a node that drifts, while the machine that is to take its
-// pod boots. The old node is replaced all the same, or serves on until it is looked at again.
+// buttonsOfReplacements presses every button on the replacement of a drifted node, while the machine that is to take its pod
+// boots. The old node is replaced nevertheless, or keeps serving until it is considered again.
 func buttonsOfReplacements(w *world.World) {
 	w.Apply(pods("replaced", 1))
 	w.AwaitRunning("replaced", 1, 2*time.Minute)
@@ -195,11 +195,11 @@ func buttonsOfReplacements(w *world.World) {
 	empty(w, "replaced")
 }
 
-// buttonsOfSweeps presses every button on sweeps that run, and then has a sweep find what nobody owns.
+// buttonsOfSweeps presses every button on running sweeps, and then lets a sweep find what nobody owns.
 func buttonsOfSweeps(w *world.World) {
 	sweep := workflows.Cluster(w.Lab.Cluster()).SweepID()
 	for _, b := range buttons {
-		// A sweep of so small a cluster is over at once, unless EC2 does not answer.
+		// A sweep of so small a cluster ends at once, unless EC2 does not answer.
 		if err := w.Lab.Kill(lab.EC2Sim, syscall.SIGSTOP); err != nil {
 			w.T.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func buttonsOfSweeps(w *world.World) {
 	empty(w, "swept")
 }
 
-// buttonsOfTheSchedule pauses, changes and deletes the Schedule of the sweep: it is soon as it was.
+// buttonsOfTheSchedule pauses, changes and deletes the Schedule of the sweep, which is soon restored.
 func buttonsOfTheSchedule(w *world.World) {
 	schedule := w.Temporal.ScheduleClient().GetHandle(w.Context(), workflows.Cluster(w.Lab.Cluster()).SweepID())
 	was, err := schedule.Describe(w.Context())
@@ -273,7 +273,7 @@ func uids(pods []corev1.Pod) []types.UID {
 	return all
 }
 
-// lives waits until there are so many claims, each with an instance and a workflow of its own, and nothing else.
+// lives waits until there are exactly this many claims, instances and NodeClaim workflows, and each claim has its workflow.
 func lives(w *world.World, want int) {
 	w.T.Helper()
 	w.Await(fmt.Sprintf("%d nodes with a workflow each", want), 3*time.Minute, func() (bool, string) {

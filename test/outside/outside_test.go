@@ -1,6 +1,7 @@
 // Package outside_test does to a cluster, to Temporal and to EC2 what others do: another controller takes the Lease,
-// somebody presses the buttons of Temporal's UI or takes a finalizer off, EC2 throttles, Temporal goes away or loses what it
-// knew, and the cluster is made again under its old name. The parts of a test share a laboratory; the last one leaves another cluster.
+// somebody presses the buttons of Temporal's UI or removes a finalizer, EC2 throttles, Temporal goes away or loses its data,
+// and the cluster is created again under its old name. The parts of a test share a laboratory; the last part leaves a
+// different cluster behind.
 package outside_test
 
 import (
@@ -75,15 +76,15 @@ func inTurn(t *testing.T, w *world.World, parts []part) {
 	for _, part := range parts {
 		if !t.Run(part.name, func(t *testing.T) {
 			own := w.For(t)
-			defer func() { w.Lab = own.Lab }() // a part may start it once more
+			defer func() { w.Lab = own.Lab }() // a part may start it again
 			part.run(own)
 		}) {
-			return // what is left behind would only blur the parts that follow
+			return // its leftovers would only confuse the parts that follow
 		}
 	}
 }
 
-// impatient has empty nodes of the default NodePool go at once.
+// impatient makes the default NodePool remove empty nodes soon.
 func impatient(w *world.World) {
 	w.T.Helper()
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
@@ -93,13 +94,13 @@ func impatient(w *world.World) {
 	}
 }
 
-// isDisrupted says whether a taint is that of a node which will go.
+// isDisrupted reports whether a taint is that of a node being removed.
 func isDisrupted(taint corev1.Taint) bool {
 	disrupted := karpv1.DisruptedNoScheduleTaint()
 	return taint.MatchTaint(&disrupted)
 }
 
-// pods is a Deployment whose pods need a machine each, in a namespace of its own.
+// pods returns a Deployment whose pods need a machine each, in its own namespace.
 func pods(namespace string, replicas int) string {
 	return fmt.Sprintf(strings.TrimSpace(`
 apiVersion: v1
@@ -121,20 +122,20 @@ spec:
 `), namespace, replicas)
 }
 
-// budget lets so many pods of a namespace be unavailable.
+// budget returns a PodDisruptionBudget that lets this many pods of a namespace be unavailable.
 func budget(namespace string, most int) string {
 	return fmt.Sprintf("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {namespace: %[1]s, name: app}\nspec: {maxUnavailable: %[2]d, selector: {matchLabels: {app: %[1]s}}}\n", namespace, most)
 }
 
-// empty takes a namespace's pods away and waits until their nodes are gone.
+// empty removes a namespace's pods and waits until their nodes are gone.
 func empty(w *world.World, namespace string) {
 	w.T.Helper()
 	w.Apply(pods(namespace, 0))
 	w.AwaitNothing(3 * time.Minute)
 }
 
-// throttledInTheBody has EC2 answer launches with an error in the reply's body: sent again with the same token, a request
-// would bring the same answer for ever.
+// throttledInTheBody lets EC2 answer launches with an error in the reply's body: a request repeated with the same token
+// would return the same answer for ever.
 func throttledInTheBody(w *world.World) {
 	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{Code: "RequestLimitExceeded"}}})
 	w.Apply(pods("throttled", 1))
@@ -148,8 +149,8 @@ func throttledInTheBody(w *world.World) {
 	empty(w, "throttled")
 }
 
-// clocksDiffer has pods be announced by a worker whose clock is eight minutes behind that of the worker that planned last. They
-// are planned for.
+// clocksDiffer lets a worker announce pods whose clock is eight minutes behind that of the worker that planned last. The
+// pods are still planned for.
 func clocksDiffer(w *world.World) {
 	w.Apply(pods("clocks", 1))
 	w.AwaitRunning("clocks", 1, time.Minute)
@@ -174,8 +175,8 @@ func clocksDiffer(w *world.World) {
 	empty(w, "clocks")
 }
 
-// poisonPool has a NodePool whose claims no API server takes: its nodes could not carry its name as a label. All other
-// pools get their nodes.
+// poisonPool adds a NodePool whose claims no API server accepts: its name is too long for a label on its nodes. All other
+// pools still get their nodes.
 func poisonPool(w *world.World) {
 	name := strings.Repeat("poison-", 10) + "pool"
 	w.Apply(`
@@ -203,8 +204,8 @@ spec:
 	empty(w, "poison")
 }
 
-// buttonsOfADrain has a person order a drain that a budget blocks, delete the claim, which waits for that drain, and end
-// the drain by a button. The claim drains its node itself, and begins again when the person ends that drain too.
+// buttonsOfADrain lets a person order a drain that a budget blocks, delete the claim, which waits for that drain, and end
+// the drain by a button. The claim then drains its node itself, and begins again when the person ends that drain too.
 func buttonsOfADrain(w *world.World) {
 	for _, button := range []struct {
 		name  string
@@ -271,8 +272,8 @@ func buttonsOfADrain(w *world.World) {
 	}
 }
 
-// blockedDrain has a budget hold a node's pod: its drain asks nothing and writes nothing while it waits, and goes on as soon
-// as the budget opens.
+// blockedDrain lets a budget block a node's pod: while it waits, its drain asks nothing and writes nothing, and it continues
+// as soon as the budget opens.
 func blockedDrain(w *world.World) {
 	w.Apply(pods("blocked", 2))
 	w.AwaitRunning("blocked", 2, 2*time.Minute)
@@ -331,8 +332,8 @@ func blockedDrain(w *world.World) {
 	empty(w, "blocked")
 }
 
-// machinesThatDoNotCome launches twenty machines of which two never register: their pods are planned for elsewhere as soon as
-// it is clear that they take longer than others.
+// machinesThatDoNotCome launches twenty machines of which two never register: their pods are planned for elsewhere as soon
+// as it is clear that these machines take longer than others.
 func machinesThatDoNotCome(w *world.World) {
 	w.Faults(ec2sim.Faults{NeverRegister: []ec2sim.BootFault{{Occurrence: ec2sim.Occurrence{Times: 2}}}})
 	w.Apply(pods("overdue", 20))
@@ -356,8 +357,8 @@ func machinesThatDoNotCome(w *world.World) {
 	w.AwaitNothing(3 * time.Minute)
 }
 
-// finalizerTakenOff has a person take a claim's finalizer off and delete it: its node and its instance go all the same,
-// and its workflow ends and says why.
+// finalizerTakenOff lets a person remove a claim's finalizer and delete it: its node and its instance are removed
+// nevertheless, and its workflow ends and reports why.
 func finalizerTakenOff(w *world.World) {
 	w.Apply(pods("finalizer", 1))
 	w.AwaitRunning("finalizer", 1, 2*time.Minute)
@@ -391,8 +392,8 @@ func finalizerTakenOff(w *world.World) {
 	empty(w, "finalizer")
 }
 
-// nodeFinalizerTakenOff makes a Node go that nothing has drained, as people do to whom a drain takes too long: its pod gets
-// another node, and its machine is ended.
+// nodeFinalizerTakenOff removes a Node's finalizer and deletes it undrained, as people do when a drain takes too long for
+// them: its pod gets another node, and its machine is terminated.
 func nodeFinalizerTakenOff(w *world.World) {
 	w.Apply(pods("nodefinalizer", 1))
 	w.AwaitRunning("nodefinalizer", 1, 2*time.Minute)
@@ -411,8 +412,8 @@ func nodeFinalizerTakenOff(w *world.World) {
 	empty(w, "nodefinalizer")
 }
 
-// leaseTaken has another controller hold the Lease: nothing is written, launched or decided meanwhile. When it lets go,
-// the pods that waited are served.
+// leaseTaken lets another controller hold the Lease: meanwhile nothing is written, launched or decided. After the release,
+// the waiting pods get nodes.
 func leaseTaken(w *world.World) {
 	const other = "karpenter-76f8d_5e1a"
 	hold := func(holder string) {
@@ -462,8 +463,8 @@ func leaseTaken(w *world.World) {
 	empty(w, "lease")
 }
 
-// rebuilt makes the cluster again under its old name, with nodes of the old one and their workflows still there: the new
-// one is served, and what the old one left ends by itself.
+// rebuilt creates the cluster again under its old name, while nodes of the old cluster and their workflows still exist: the
+// new cluster is served, and what the old one left is removed by itself.
 func rebuilt(w *world.World) {
 	w.Apply(pods("before", 4))
 	w.AwaitRunning("before", 4, 2*time.Minute)

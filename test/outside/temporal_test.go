@@ -16,11 +16,12 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// queueName is the queue EventBridge puts interruptions into.
+// queueName is the queue into which EventBridge puts interruptions.
 const queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 
-// temporalAway has Temporal stop while a node serves. The worker says so, is killed and starts without it; a node whose spot
-// instance is taken back is closed at once; pods come. When Temporal is back, everything is done within half a minute.
+// temporalAway stops Temporal while a node serves. The worker reports that, is killed and starts without Temporal; a node
+// whose spot instance is interrupted is closed at once; pods are created. When Temporal is back, everything is done within
+// half a minute.
 func temporalAway(w *world.World) {
 	w.Apply(pods("away", 1))
 	w.AwaitRunning("away", 1, 2*time.Minute)
@@ -66,8 +67,8 @@ func temporalAway(w *world.World) {
 	empty(w, "away")
 }
 
-// temporalLost has Temporal lose all it knows, while one machine is asked for and cannot be had yet: every claim is adopted,
-// and nothing is launched twice.
+// temporalLost deletes all of Temporal's data while one machine is requested and unavailable: every claim is adopted, and
+// nothing is launched twice.
 func temporalLost(w *world.World) {
 	w.Apply(pods("lost", 3))
 	w.AwaitRunning("lost", 3, 2*time.Minute)
@@ -90,7 +91,7 @@ func temporalLost(w *world.World) {
 	empty(w, "lost")
 }
 
-// temporalRestored has an older state of Temporal come back, as from a backup: nodes have come and gone since.
+// temporalRestored restores an older state of Temporal, as from a backup: nodes have come and gone since.
 func temporalRestored(w *world.World) {
 	w.Apply(pods("restored", 2))
 	w.AwaitRunning("restored", 2, 2*time.Minute)
@@ -122,7 +123,7 @@ func temporalRestored(w *world.World) {
 	empty(w, "restored")
 }
 
-// adopted waits until every claim has one living workflow, every other one has ended, and the pods run.
+// adopted waits until every claim has one running workflow, no other one runs, and the pods run.
 func adopted(w *world.World, namespace string, claims int) {
 	w.T.Helper()
 	began := time.Now()
@@ -162,7 +163,7 @@ func resume(w *world.World) {
 	}
 }
 
-// data are the files that hold all Temporal knows.
+// data returns the files that hold all of Temporal's data.
 func data(w *world.World) []string {
 	w.T.Helper()
 	files, err := filepath.Glob(w.Lab.TemporalData() + "*")
@@ -185,7 +186,7 @@ func copyFiles(w *world.World, files []string, to string) {
 	}
 }
 
-// get returns what an address answers, or why it does not.
+// get returns the response from an address, or the error.
 func get(w *world.World, url string) string {
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package overshoot_test brings up pods of which some need a place that others could fill, with a real kube-scheduler that
-// is slow, and counts the nodes.
+// Package overshoot_test runs pods some of which need a place that other pods could take, with a slow real kube-scheduler,
+// and counts the nodes.
 package overshoot_test
 
 import (
@@ -19,16 +19,17 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 4)) }
 
 const (
-	// smallBesides is how many small pods come with each that is choosy.
+	// smallBesides is the number of small pods for each choosy one.
 	smallBesides = 7
-	// schedulerQPS is a hundredth of what the kube-scheduler of other laboratories may ask for.
+	// schedulerQPS is a hundredth of the kube-scheduler's request rate in other laboratories.
 	schedulerQPS = 10
-	// maxOvershoot is by how much the nodes may outnumber those of the first plan; one node more is none too many where
-	// they are few.
+	// maxOvershoot is by how much the nodes may outnumber those of the first plan; where there are few, one more node is
+	// always allowed.
 	maxOvershoot = 1.03
 )
 
-// choosy is how many pods of each row are choosy. The environment variable asks for more than can be waited for every time.
+// choosy returns the number of choosy pods in each row. The environment variable sets more than fits the time of a regular
+// run.
 func choosy() int {
 	if n, err := strconv.Atoi(os.Getenv("TENON_OVERSHOOT_PODS")); err == nil {
 		return n
@@ -38,7 +39,7 @@ func choosy() int {
 
 type row struct{ name, reason, requests, spec string }
 
-// rows are the workloads, each with a NodePool of its own. Their templates are those of pods that may run in few places.
+// rows are the workloads, each with its own NodePool. Their pods may run in few places only.
 var rows = []row{
 	{name: "alone", reason: "pods that need a node each", requests: "{cpu: 700m, memory: 512Mi}",
 		spec: "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: alone}}}]}}"},
@@ -80,7 +81,7 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	}
 }
 
-// plannedNodes is how many nodes of each NodePool a plan of all pods at once has.
+// plannedNodes returns how many nodes of each NodePool a plan of all pods at once has.
 func plannedNodes(w *world.World, pools, workloads string) map[string]int {
 	w.T.Helper()
 	class, err := w.Kubectl("get", "ec2nodeclass", "default", "-o", "yaml")
@@ -112,7 +113,7 @@ func plannedNodes(w *world.World, pools, workloads string) map[string]int {
 	return nodes
 }
 
-// objects are the manifests of a row: the choosy pods, and the small ones.
+// objects returns the manifests of a row: the choosy pods, and the small ones.
 func (r row) objects(size int) string {
 	var objects strings.Builder
 	choosy := workload{kind: "Deployment", row: r.name, app: r.name, replicas: size, requests: r.requests, spec: r.spec}
@@ -129,7 +130,7 @@ func (r row) objects(size int) string {
 	return objects.String() + choosy.manifest() + small.manifest()
 }
 
-// No node is taken away meanwhile, so that those at the end are those there ever were.
+// No node is removed meanwhile, so the nodes at the end are all the nodes there ever were.
 const pool = `
 ---
 apiVersion: karpenter.sh/v1
@@ -169,8 +170,8 @@ const namespace = `
 {apiVersion: v1, kind: Namespace, metadata: {name: overshoot}}
 `
 
-// workload is a Deployment or a StatefulSet: container, spec and further are what is added to its container, to its pods'
-// spec and to its own.
+// workload is a Deployment or a StatefulSet; container, spec and further are added to its container, to its pods' spec and
+// to its own spec.
 type workload struct {
 	kind, row, app           string
 	replicas                 int

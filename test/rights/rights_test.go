@@ -1,4 +1,4 @@
-// Package rights_test compares what the worker may do in a cluster with what it does there.
+// Package rights_test compares what the worker is allowed to do in a cluster with what it does there.
 package rights_test
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// rare are rights this test does not see used, with what they are for.
+// rare are permissions that this test does not see used, with their purpose.
 var rare = map[string]string{
 	"delete nodes":      "a Node that joined and was never registered, or whose claim was removed by force, belongs to nobody else",
 	"patch pods/status": "a pod is nominated to its node only where the kube-scheduler has not bound it already",
 	"patch events":      "an event that is said again within ten minutes is counted up",
 }
 
-// scene has pods that no budget lets go, one that no machine fits, and room that is kept free.
+// scene has pods that a budget blocks, one pod that no machine fits, and room that is kept free.
 const scene = `
 apiVersion: v1
 kind: Namespace
@@ -62,15 +62,15 @@ spec:
   containers: [{name: app, image: app}]
 `
 
-// TestEveryRightIsUsed lives through a node's life, with the worker under the rights the chart gives it and the API
-// server taking note: nothing it writes is refused, and it has no right to write what it never writes.
+// TestEveryRightIsUsed plays a node's whole life, while the worker has the permissions that the chart gives it and the API
+// server records its requests: no write is refused, and the worker has no permission for a write that it never makes.
 func TestEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
 	w := world.Start(t, world.Options{Worker: []string{"--feature-gates=NodeOverlay=true"}})
 	w.Apply(scene)
 	w.AwaitRunning("rights", 3, 3*time.Minute)
 	node := w.Pods("rights")[0].Spec.NodeName
-	// Each pod is asked to go first, and goes past the deadline though no budget lets it.
+	// The drain first tries to evict each pod, and deletes it at the deadline although a budget blocks it.
 	if out, err := w.Tenon("drain", node, "--deadline", "20s"); err != nil {
 		t.Fatalf("tenon drain: %v\n%s", err, out)
 	}

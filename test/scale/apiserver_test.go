@@ -12,24 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// apiServer is the part of an API server that a mirror needs: watches with streamed initial state, in JSON over HTTP, of
-// objects that are made when they are sent. So a large cluster costs this process nothing.
+// apiServer is the part of an API server that a mirror needs: watches with streamed initial state, in JSON over HTTP. It
+// builds the objects as it sends them, so a large cluster costs this process nothing.
 type apiServer struct {
 	resources map[string]kind
 
 	mu sync.Mutex
-	// generation is raised by churn, which closes news and replaces it.
+	// generation is raised by churn, which closes and replaces news.
 	generation int
 	news       chan struct{}
 }
 
-// kind is so many objects of a kind.
+// kind describes the objects of one kind.
 type kind struct {
 	apiVersion, name string
 	count            int
-	// object makes one of them, as it is in a generation.
+	// object builds one of them, as it is in a generation.
 	object func(i, generation int) metav1.Object
-	// churns is how many of them each generation changes.
+	// churns is how many of them change with each generation.
 	churns int
 }
 
@@ -62,14 +62,14 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		w.WriteHeader(http.StatusNotFound)
 	case r.URL.Query().Get("watch") != "true" && r.URL.Query().Get("watch") != "1":
-		// Nothing a worker does here may list what it has a mirror of.
+		// Nothing that a worker does here may list what its mirror has.
 		w.WriteHeader(http.StatusForbidden)
 	default:
 		s.watch(w, r, served)
 	}
 }
 
-// watch streams all objects and then what changes.
+// watch streams all objects and then their changes.
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, of kind) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -110,5 +110,5 @@ func (s *apiServer) send(w http.ResponseWriter, event watch.EventType, of kind, 
 	return err
 }
 
-// versionOf orders the versions of objects.
+// versionOf returns an object's resource version, so that versions are ordered.
 func versionOf(generation, i int) int { return (generation+1)*10_000_000 + i }

@@ -23,31 +23,31 @@ import (
 )
 
 const (
-	// heldBudgets is how many PodDisruptionBudgets hold the pods of the drains.
+	// heldBudgets is the number of PodDisruptionBudgets that block the pods of the drains.
 	heldBudgets = 10
-	// batchPods is how many pods come at once, each of which needs a node of its own.
+	// batchPods is how many pods are created at once, each of which needs its own node.
 	batchPods = 3
-	// looksAnHour is how often a drain looks that nobody tells anything.
+	// looksAnHour is how often per hour a blocked drain looks by itself if no signal wakes it.
 	looksAnHour = 2
-	// actionsAnHour and callsAnHour are what a drain may cost that waits for a budget.
+	// actionsAnHour and callsAnHour limit what a drain that waits for a budget may cost.
 	actionsAnHour, callsAnHour = 6, 20
 )
 
-// waitingFigures are what drains cost that wait for budgets, and whom they keep waiting.
+// waitingFigures are the costs of drains that wait for budgets, and the delays of pods meanwhile.
 type waitingFigures struct {
 	Drains int `json:"drains"`
-	// Samples is how many batches of pods came before, and as many while the drains waited.
+	// Samples is the number of batches of pods before the drains waited, and again while they waited.
 	Samples int `json:"samples"`
 	// Before and While are the 95th percentiles of the seconds from a pod's creation to that of its NodeClaim.
 	Before float64 `json:"secondsBefore"`
 	While  float64 `json:"secondsWhile"`
-	// QuietSeconds is for how long the drains were watched while nothing changed, QuietEvents what their histories grew by and
-	// QuietCalls what they asked the API server meanwhile; QuietRequests says what those requests were.
+	// QuietSeconds is how long the drains were observed while nothing changed, QuietEvents by how much their histories grew,
+	// and QuietCalls how many requests they made to the API server meanwhile; QuietRequests lists those requests.
 	QuietSeconds  float64        `json:"quietSeconds"`
 	QuietEvents   int            `json:"quietEvents"`
 	QuietCalls    int            `json:"quietCalls"`
 	QuietRequests map[string]int `json:"quietRequests,omitempty"`
-	// Actions and Calls are what a drain costs in an hour in which nothing changes.
+	// Actions and Calls are the cost of a drain in an hour in which nothing changes.
 	Actions int `json:"actionsAnHour"`
 	Calls   int `json:"callsAnHour"`
 }
@@ -58,7 +58,7 @@ type blocked struct {
 	batches int
 }
 
-// smallPool sells machines that hold one of the pods here each, and keeps them.
+// smallPool returns a NodePool whose machines hold one of the test's pods each, and stay.
 func smallPool(name string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.sh/v1
@@ -75,7 +75,7 @@ spec:
 `, name)
 }
 
-// heldPods are a Deployment whose budget lets none of its pods go.
+// heldPods returns a Deployment and a budget that blocks all of its pods.
 func heldPods(i, replicas int) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -97,8 +97,8 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: held-%[1]d}}}
 `, i, replicas)
 }
 
-// measureWaiting has budgets block so many drains, and measures what they cost and how long new pods wait for their
-// NodeClaims beside them.
+// measureWaiting lets budgets block this many drains, and measures what the drains cost and how long new pods wait for their
+// NodeClaims meanwhile.
 func measureWaiting(t *testing.T, drains, samples int) waitingFigures {
 	t.Helper()
 	b := &blocked{World: world.Start(t, world.Options{Reads: true, Large: true})}
@@ -115,7 +115,7 @@ func measureWaiting(t *testing.T, drains, samples int) waitingFigures {
 	b.AwaitRunning("held", drains, 10*time.Minute)
 	b.awaitBudgets(drains)
 	figures := waitingFigures{Drains: drains, Samples: samples}
-	b.sample(1) // whatever is slow only the first time
+	b.sample(1) // warm up: the first time is slower
 	before := b.sample(samples)
 	b.order(drains)
 	histories, requests, began := b.histories(), len(b.Requests()), time.Now()
@@ -140,7 +140,7 @@ func measureWaiting(t *testing.T, drains, samples int) waitingFigures {
 	return figures
 }
 
-// awaitBudgets waits until every budget counts its pods and lets none go.
+// awaitBudgets waits until every budget counts its pods and blocks them.
 func (b *blocked) awaitBudgets(pods int) {
 	b.T.Helper()
 	b.Await("the budgets hold all pods", 2*time.Minute, func() (bool, string) {
@@ -156,7 +156,8 @@ func (b *blocked) awaitBudgets(pods int) {
 	})
 }
 
-// drainingNodes are the nodes whose drains wait. The NodePool has others as well: those that were launched for the pods on them.
+// drainingNodes returns the nodes whose drains wait. The NodePool has other nodes as well: those launched for the pods on
+// them.
 func (b *blocked) drainingNodes() []corev1.Node {
 	b.T.Helper()
 	var list corev1.NodeList
@@ -166,7 +167,7 @@ func (b *blocked) drainingNodes() []corev1.Node {
 	return slices.DeleteFunc(list.Items, func(node corev1.Node) bool { return node.Annotations[karpv1.DrainBlockedAnnotationKey] == "" })
 }
 
-// order deletes the claims of all nodes that are held, and waits until every drain waits.
+// order deletes the claims of all nodes with blocked pods, and waits until every drain waits.
 func (b *blocked) order(drains int) {
 	b.T.Helper()
 	if out, err := b.Kubectl("delete", "nodeclaims", "-l", karpv1.NodePoolLabelKey+"=held", "--wait=false"); err != nil {
@@ -203,7 +204,7 @@ func (b *blocked) sample(batches int) []float64 {
 			pod.Spec.NodeSelector = map[string]string{karpv1.NodePoolLabelKey: "quick"}
 			pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1700m")}}}}
 			b.Await("create a pod", time.Minute, func() (bool, string) {
-				// Until the namespace has its service account, pods are forbidden.
+				// Pods are forbidden until the namespace has its service account.
 				err := b.Create(b.Context(), pod)
 				return err == nil, fmt.Sprint(err)
 			})
@@ -225,13 +226,13 @@ func (b *blocked) sample(batches int) []float64 {
 	return waited
 }
 
-// percentile is the 95th.
+// percentile returns the 95th percentile.
 func percentile(samples []float64) float64 {
 	sorted := slices.Sorted(slices.Values(samples))
 	return sorted[min(len(sorted)*95/100, len(sorted)-1)]
 }
 
-// histories are how many events each drain has.
+// histories returns the number of events of each drain.
 func (b *blocked) histories() map[string]int {
 	b.T.Helper()
 	count := map[string]int{}
@@ -246,13 +247,13 @@ func (b *blocked) histories() map[string]int {
 	return count
 }
 
-// about says whether a request is about a node or its pods.
+// about reports whether a request is about a node or its pods.
 func about(request world.Request, node string) bool {
 	return request.Name == node && strings.HasPrefix(request.Resource, "nodes") || strings.Contains(request.URI, url.QueryEscape("="+node)) || strings.Contains(request.URI, "="+node)
 }
 
-// look has a drain look once more, as its timer does, and returns what that has cost: actions, the timer included, and
-// requests to the API server.
+// look makes a drain look once more, as its timer does, and returns the cost: actions, the timer included, and requests to
+// the API server.
 func (b *blocked) look(node corev1.Node) (actions, calls int) {
 	b.T.Helper()
 	drain := workflows.Cluster(b.Lab.Cluster()).DrainID(node.Name)
@@ -283,7 +284,7 @@ func (b *blocked) look(node corev1.Node) (actions, calls int) {
 	return actions, calls
 }
 
-// quiet waits until a drain has no activity in flight, whose requests are in the audit log then.
+// quiet waits until a drain has no activity in flight; then its requests are in the audit log.
 func (b *blocked) quiet(drain string) {
 	b.T.Helper()
 	b.Await("the drain waits", time.Minute, func() (bool, string) {

@@ -32,24 +32,26 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// fedVariable makes the test binary be the worker that is fed, so that its memory is its own. Its value says how.
+// fedVariable makes the test binary act as the fed worker, so that its memory can be measured alone. Its value is the
+// configuration.
 const fedVariable = "TENON_SCALE_FED"
 
-// fedWorker says where what a worker is fed with comes from.
+// fedWorker holds the addresses of the servers that feed a worker, and its memory limit.
 type fedWorker struct {
 	APIServer, Temporal, EC2 string
 	MemoryLimit              string
 }
 
-// fedFigures are what a worker needs for a cluster that is as large as this.
+// fedFigures are a worker's needs for a cluster of this size.
 type fedFigures struct {
 	Nodes       int    `json:"nodes"`
 	Pods        int    `json:"pods"`
 	MemoryLimit string `json:"memoryLimit"`
-	// SyncSeconds is until the mirror was complete, WorkflowSeconds until every workflow had been read.
+	// SyncSeconds is the time until the mirror was complete, WorkflowSeconds until every workflow had been read.
 	SyncSeconds     float64 `json:"syncSeconds"`
 	WorkflowSeconds float64 `json:"workflowSeconds"`
-	// SweepSeconds is the slowest sweep, and what went over the wire in one.
+	// SweepSeconds is the time of the slowest sweep; SweepAPIServer, SweepTemporal and SweepEC2 are the most data
+	// transferred in one, in MiB.
 	SweepSeconds     float64 `json:"sweepSeconds"`
 	SweepAPIServer   float64 `json:"sweepAPIServerMiB"`
 	SweepTemporal    float64 `json:"sweepTemporalMiB"`
@@ -61,7 +63,7 @@ type fedFigures struct {
 	PeakWorkflowsMiB float64 `json:"peakWorkflowsMiB"`
 }
 
-// feed starts a worker as a process of its own, feeds it with a cluster and has it do what touches all of it.
+// feed starts a worker as its own process, feeds it a cluster and makes it do what touches all of it.
 func feed(t testing.TB, nodes, pods int, limit string) fedFigures {
 	t.Helper()
 	figures := fedFigures{Nodes: nodes, Pods: pods, MemoryLimit: limit}
@@ -136,7 +138,7 @@ func feed(t testing.TB, nodes, pods int, limit string) fedFigures {
 	return figures
 }
 
-// fedProcess is the worker as its parent sees it.
+// fedProcess is the fed worker as its parent process sees it.
 type fedProcess struct {
 	cmd   *exec.Cmd
 	lines chan string
@@ -203,8 +205,8 @@ func (p *fedProcess) tell(t testing.TB, line string) {
 	}
 }
 
-// beFed is the worker that is fed: a mirror, the workflows and the activities, connected as tenon worker connects them,
-// without what writes to an API server.
+// beFed is the fed worker: a mirror, the workflows and the activities, connected as tenon worker connects them, without what
+// writes to an API server.
 func beFed(said string) error {
 	var how fedWorker
 	if err := json.Unmarshal([]byte(said), &how); err != nil {

@@ -28,24 +28,24 @@ import (
 const (
 	fedCluster = "fed"
 	fedRegion  = "us-east-1"
-	// fedKey is the worker's access key, which has the rights of deploy/iam.
+	// fedKey is the worker's access key, which has the permissions of deploy/iam.
 	fedKey  = "worker"
 	fedType = "m5.xlarge"
 	fedArch = "amd64"
-	// unplaceable is one in how many pods waits for a node that nobody can sell.
+	// unplaceable: one in this many pods waits for a node that nobody can sell.
 	unplaceable = 101
 )
 
-// feeding is a cluster that serves, as its API server and its cloud describe it.
+// feeding is a cluster with serving nodes, as its API server and its cloud describe it.
 type feeding struct {
 	nodes, pods int
-	// instances are ids and zones of the machines.
+	// instances are the machines, with ids and zones.
 	instances []ec2sim.Instance
 	class     *awsv1.EC2NodeClass
 	began     time.Time
 }
 
-// newFeeding launches the machines in a simulated EC2 and finds out what an EC2NodeClass means there.
+// newFeeding launches the machines in a simulated EC2 and resolves an EC2NodeClass there.
 func newFeeding(t testing.TB, nodes, pods int) (*feeding, *ec2sim.Server) {
 	t.Helper()
 	texts, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: "aws", Region: fedRegion, AccountID: "123456789012", Cluster: fedCluster})
@@ -98,10 +98,10 @@ func (f *feeding) resolveClass(t testing.TB) {
 	}
 }
 
-// launch runs the machines as launches of earlier hours have left them.
+// launch runs the machines with the tags that launches of earlier hours would have left.
 func (f *feeding) launch(t testing.TB) {
 	t.Helper()
-	// The worker itself has no right to RunInstances of this kind.
+	// The worker itself has no permission for RunInstances of this kind.
 	loaded, err := config.LoadDefaultConfig(t.Context(), config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("administrator", "secret", "")))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func (f *feeding) launch(t testing.TB) {
 	}
 }
 
-// resources are what the API server has.
+// resources returns what the API server has.
 func (f *feeding) resources() map[string]kind {
 	one := func(apiVersion, name string, object metav1.Object) kind {
 		return kind{apiVersion: apiVersion, name: name, count: 1, object: func(int, int) metav1.Object { return object }}
@@ -185,7 +185,7 @@ func (f *feeding) providerID(i int) string {
 	return "aws:///" + f.instances[i].Zone + "/" + f.instances[i].ID
 }
 
-// labels are those of a node that Tenon has launched: some thirty.
+// labels returns the labels of a node that Tenon has launched: some thirty.
 func (f *feeding) labels(i int) map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname: f.nodeName(i), corev1.LabelTopologyZone: f.instances[i].Zone, corev1.LabelInstanceTypeStable: fedType, corev1.LabelArchStable: fedArch,
@@ -230,7 +230,7 @@ func (f *feeding) claim(i, _ int) metav1.Object {
 	return claim
 }
 
-// pod is one of four hundred Deployments'. Its node has hardly any room beside its pods.
+// pod returns a pod of one of four hundred Deployments. Its node has hardly any room beside its pods.
 func (f *feeding) pod(i, generation int) metav1.Object {
 	app := fmt.Sprintf("service-%d", i%400)
 	yes := true

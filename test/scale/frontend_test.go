@@ -33,24 +33,24 @@ import (
 // pageOf is how many workflows Temporal lists at once.
 const pageOf = 1000
 
-// frontend is a Temporal server as a worker sees it that is handed the workflows of a cluster's nodes, each with the history
-// of one that serves, and activities one by one. It keeps nothing of what it is answered.
+// frontend is a minimal Temporal server for a worker. It hands out the workflows of a cluster's nodes, each with the history
+// of one that serves, and activities one by one. It stores none of the answers.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	template []*historypb.HistoryEvent
 	inputs   []workflows.NodeClaimInput
-	// listed are the workflows as a list has them.
+	// listed are the workflows as a list returns them.
 	listed []*workflowpb.WorkflowExecutionInfo
 
 	mu sync.Mutex
-	// handed and answered count workflow tasks; failed says why one has failed.
+	// handed and answered count workflow tasks; failed says why one failed.
 	handed, answered int
 	failed           string
 	tasks            chan *activityTask
 	running          map[string]*activityTask
 }
 
-// activityTask is an activity that a worker is to do.
+// activityTask is an activity for a worker.
 type activityTask struct {
 	name   string
 	input  *commonpb.Payloads
@@ -62,7 +62,7 @@ type activityResult struct {
 	failure  string
 }
 
-// newFrontend starts a server that has a workflow for each input.
+// newFrontend starts a server with a workflow for each input.
 func newFrontend(t testing.TB, inputs []workflows.NodeClaimInput) (*frontend, string) {
 	t.Helper()
 	f := &frontend{template: servingHistory(t), inputs: inputs, tasks: make(chan *activityTask), running: map[string]*activityTask{}}
@@ -80,8 +80,8 @@ func newFrontend(t testing.TB, inputs []workflows.NodeClaimInput) (*frontend, st
 	return f, listener.Addr().String()
 }
 
-// servingHistory is what the recorded history of an uneventful life begins with, up to the workflow task after which the
-// node serves.
+// servingHistory returns the beginning of the recorded history of an uneventful life, up to the workflow task after which
+// the node serves.
 func servingHistory(t testing.TB) []*historypb.HistoryEvent {
 	t.Helper()
 	file, err := os.Open(filepath.Join("..", "..", "workflows", "testdata", "histories", "nodeclaim-uneventful.json.gz"))
@@ -113,7 +113,7 @@ func servingHistory(t testing.TB) []*historypb.HistoryEvent {
 	return nil
 }
 
-// info is a workflow as a list has it, with its memo and search attributes.
+// info returns a workflow as a list returns it, with its memo and search attributes.
 func (f *frontend) info(t testing.TB, in workflows.NodeClaimInput) *workflowpb.WorkflowExecutionInfo {
 	t.Helper()
 	start := workflows.NodeClaimOptions(in)
@@ -141,7 +141,7 @@ func payload(t testing.TB, value any) *commonpb.Payload {
 	return p
 }
 
-// do has a worker do an activity and returns how long it took.
+// do lets a worker run an activity and returns how long it took.
 func (f *frontend) do(t testing.TB, name string, input, result any) time.Duration {
 	t.Helper()
 	payloads, err := converter.GetDefaultDataConverter().ToPayloads(input)
@@ -171,7 +171,7 @@ func (f *frontend) do(t testing.TB, name string, input, result any) time.Duratio
 	return 0
 }
 
-// served says how many workflow tasks were answered, and why one has failed.
+// served returns how many workflow tasks were answered, and why one failed.
 func (f *frontend) served() (int, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +188,7 @@ func (f *frontend) DescribeNamespace(_ context.Context, in *workflowservice.Desc
 	return &workflowservice.DescribeNamespaceResponse{NamespaceInfo: &namespacepb.NamespaceInfo{Name: in.GetNamespace()}}, nil
 }
 
-// PollWorkflowTaskQueue hands out one task of each workflow.
+// PollWorkflowTaskQueue hands out one task for each workflow.
 func (f *frontend) PollWorkflowTaskQueue(ctx context.Context, in *workflowservice.PollWorkflowTaskQueueRequest) (*workflowservice.PollWorkflowTaskQueueResponse, error) {
 	next := -1
 	if in.GetTaskQueue().GetKind() != enumspb.TASK_QUEUE_KIND_STICKY {

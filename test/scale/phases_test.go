@@ -25,31 +25,32 @@ const (
 	workloads = 40
 	// nodeMilliCPU is about what a machine of four processors leaves for pods.
 	nodeMilliCPU = 3900
-	// emptyBudget has empty nodes go all at once: a share of fewer and fewer nodes would measure the share.
+	// emptyBudget allows all empty nodes to be removed at once: with a share of ever fewer nodes, the test would measure the
+	// share.
 	emptyBudget = "100%"
 )
 
-// phase is what one part of the story has cost.
+// phase is the cost of one part of the story.
 type phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
 	// PeakMiB is the largest resident memory of each worker process, CPUSeconds its processor time.
 	PeakMiB    []float64 `json:"peakMiB"`
 	CPUSeconds []float64 `json:"cpuSeconds"`
-	// Requests are all requests of the workers to the API server by verb, and MiB what went over the wire, watches
+	// Requests are all requests of the workers to the API server by verb, and MiB is the traffic on the wire, watches
 	// included.
 	Requests map[string]int `json:"requests"`
 	MiB      float64        `json:"MiB"`
-	// ListsOfAll are the lists of all objects of a resource, by resource.
+	// ListsOfAll counts the lists of all objects of a resource, by resource.
 	ListsOfAll map[string]int `json:"listsOfAll"`
 }
 
-// story is what happens to the cluster.
+// story is the cluster and what is done to it.
 type story struct {
 	*world.World
 	nodes, pods int
-	// step is how many pods come at once; the next ones come when those are Ready. A laboratory on two cores does not bear
-	// more than a few thousand.
+	// step is how many pods are created at once; the next ones are created when those are Ready. A laboratory on two cores
+	// does not cope with more than a few thousand.
 	step int
 	// wanted is how many pods are wanted at present.
 	wanted int
@@ -58,11 +59,11 @@ type story struct {
 	replicas []*replica
 	meter    *world.Wire
 	phases   []phase
-	// profiled is how large the heap was of which there is a profile.
+	// profiled is the peak memory at the last heap profile, by worker and phase.
 	profiled map[string]float64
 }
 
-// pool sells machines of four processors of many types. A version names the label whose change makes all nodes drift.
+// pool returns a NodePool of four-processor machines of many types. version is the label whose change makes all nodes drift.
 func pool(version, consolidateAfter, budget string) string {
 	return fmt.Sprintf(strings.TrimSpace(`
 apiVersion: karpenter.sh/v1
@@ -84,7 +85,7 @@ spec:
 `), consolidateAfter, budget, version)
 }
 
-// workload is a Deployment whose pods are as large as many are in production: objects of some kilobytes.
+// workload returns a Deployment whose pods are as large as many in production: objects of some kilobytes.
 func (s *story) workload(i, replicas int) string {
 	var environment strings.Builder
 	for v := range 20 {
@@ -111,7 +112,7 @@ spec:
 `, namespace, i, replicas, environment.String(), nodeMilliCPU*s.nodes/s.pods, 64+8*i)
 }
 
-// scale has all Deployments together want so many pods.
+// scale sets the total number of pods that all Deployments want.
 func (s *story) scale(pods int) {
 	s.T.Helper()
 	s.wanted = pods
@@ -124,8 +125,8 @@ func (s *story) scale(pods int) {
 	}
 }
 
-// ready is how many pods are Ready and how many there are, by what their Deployments say. An API server that is too busy to
-// say anything says that nothing is as it is to be.
+// ready returns how many pods are Ready and how many exist, according to their Deployments. If the API server is too busy to
+// answer, it returns -1 for both.
 func (s *story) ready() (ready, all int) {
 	s.T.Helper()
 	var list appsv1.DeploymentList
@@ -138,13 +139,13 @@ func (s *story) ready() (ready, all int) {
 	return ready, all
 }
 
-// claims counts NodeClaims by a label, the objects themselves left with the API server.
+// claims counts NodeClaims by a label, without fetching whole objects.
 func (s *story) claims(selector client.MatchingLabels) int {
 	s.T.Helper()
 	return s.count("NodeClaimList", selector)
 }
 
-// count is how many objects there are, -1 where the API server is too busy to say.
+// count returns the number of objects, or -1 if the API server is too busy to answer.
 func (s *story) count(kind string, selector client.MatchingLabels) int {
 	s.T.Helper()
 	list := &metav1.PartialObjectMetadataList{}
@@ -158,7 +159,7 @@ func (s *story) count(kind string, selector client.MatchingLabels) int {
 	return len(list.Items)
 }
 
-// play does something, waits until it is done and notes what that has cost.
+// play does something, waits until it is done and records the cost.
 func (s *story) play(name string, patience time.Duration, begin func(), done func() (bool, string)) {
 	s.T.Helper()
 	before, bytes := len(s.Requests()), s.meter.Bytes()
@@ -181,7 +182,7 @@ func (s *story) play(name string, patience time.Duration, begin func(), done fun
 			progress("%s: %s after %.0f s, peaks %.0f MiB", name, state, time.Since(began).Seconds(), s.peaks())
 		}
 		if !ok {
-			// Who looks costs the API server something, too.
+			// Looking costs the API server something, too.
 			time.Sleep(time.Second + time.Duration(s.nodes)*2*time.Millisecond)
 		}
 		return ok, state
@@ -202,11 +203,11 @@ func (s *story) play(name string, patience time.Duration, begin func(), done fun
 		name, len(s.replicas), p.Seconds, p.PeakMiB, p.CPUSeconds, p.MiB, p.Requests, p.ListsOfAll)
 }
 
-// profilesVariable names a directory for profiles of the workers' heaps, one for each phase, as it was when the most memory
-// was resident.
+// profilesVariable names a directory for heap profiles of the workers, one for each phase, taken when the most memory was
+// resident.
 const profilesVariable = "TENON_SCALE_PROFILES"
 
-// profile keeps profiles of the heaps, if that is wanted and they have grown.
+// profile keeps profiles of the heaps, if a directory is set and they have grown.
 func (s *story) profile(phase string) {
 	s.T.Helper()
 	dir := os.Getenv(profilesVariable)
@@ -232,7 +233,7 @@ func (s *story) peaks() []float64 {
 	return peaks
 }
 
-// scaleOutDriftAndIn is the story: from nothing to all nodes, all of them replaced, and back.
+// scaleOutDriftAndIn scales from nothing to all nodes, replaces all of them, and scales back.
 func (s *story) scaleOutDriftAndIn(patience time.Duration) {
 	s.T.Helper()
 	s.Apply(pool("one", "Never", s.budget))
@@ -270,7 +271,7 @@ func (s *story) scaleOutDriftAndIn(patience time.Duration) {
 	})
 }
 
-// instances is how many have not been ended.
+// instances returns how many instances have not been terminated.
 func (s *story) instances() int {
 	s.T.Helper()
 	var all []ec2sim.Instance
@@ -278,7 +279,7 @@ func (s *story) instances() int {
 	return len(slices.DeleteFunc(all, func(i ec2sim.Instance) bool { return i.EndedAt != nil }))
 }
 
-// listsOfAll is the most often listed resource of a phase.
+// listsOfAll returns the resource that was listed most often in a phase, and how often.
 func (p phase) listsOfAll() (resource string, count int) {
 	for r, n := range p.ListsOfAll {
 		if n > count || n == count && cmp.Less(r, resource) {

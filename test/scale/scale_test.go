@@ -1,17 +1,17 @@
-// Package scale_test measures what workers need for large clusters, and holds it to figures.
+// Package scale_test measures what workers need for large clusters, and checks it against limits.
 //
-//   - On a laboratory with a real API server nodes come, all of them drift, and go, with one worker and with two: peak memory,
-//     seconds, requests by verb, bytes on the wire, and lists of all objects of a resource, of which there is to be none for
-//     each event (phases_test.go).
-//   - A worker is fed with a cluster that is too large for that, by something that speaks the API server's watch, something
-//     that speaks Temporal's frontend and hands out the history of a serving node as often as wanted, and the simulated EC2:
-//     what mirror, workflows, sweep, evaluation and plan take (fed_test.go). Nothing is written there, and status controllers
-//     and starter do not run.
-//   - Drains that budgets block are watched, and pods created beside them: what they cost and whom they keep waiting
+//   - On a laboratory with a real API server, nodes are launched, all of them drift, and are removed, with one worker and
+//     with two: peak memory, seconds, requests by verb, bytes on the wire, and lists of all objects of a resource, which no
+//     single event may cause (phases_test.go).
+//   - A worker is fed a cluster that is too large for that: by a server that speaks the API server's watch, by one that
+//     speaks Temporal's frontend and hands out the history of a serving node any number of times, and by the simulated EC2.
+//     The test measures what mirror, workflows, sweep, evaluation and plan take (fed_test.go). Nothing is written there, and
+//     status controllers and starter do not run.
+//   - Drains that budgets block are observed while pods are created: what the drains cost, and whom they delay
 //     (blocked_test.go).
 //
-// The tests play a short form. Environment variables ask for others, as make bench-scale does; it also holds times to their
-// figures, which say nothing on a machine that does other work.
+// The tests run a short form. Environment variables ask for larger ones, as make bench-scale does; that also checks times
+// against limits, which mean nothing on a machine with other load.
 package scale_test
 
 import (
@@ -27,16 +27,17 @@ import (
 )
 
 const (
-	// labPeakMiB is the most memory that a worker may have resident on the laboratory, fedPeakMiB where it is fed.
+	// labPeakMiB is the most memory that a worker may have resident on the laboratory, fedPeakMiB the same for the fed
+	// worker.
 	labPeakMiB, fedPeakMiB = 350, 1024
-	// fedLimit is the limit that a worker is told which is fed.
+	// fedLimit is the memory limit of the fed worker.
 	fedLimit = "1Gi"
-	// sweepSeconds and sweepMB are the most that a sweep may take, and ask the API server for.
+	// sweepSeconds and sweepMB limit the time of a sweep, and the data it reads from the API server.
 	sweepSeconds, sweepMB = 30, 20
-	// maxDelay is by how much the 95th percentile of what pods wait for their NodeClaims may grow beside drains that wait, and
-	// delayShort what the short form allows.
+	// maxDelay limits by how much waiting drains may raise the 95th percentile of the pods' wait for their NodeClaims, in
+	// seconds; delayShort is the limit in the short form.
 	maxDelay, delayShort = 0.5, 2.0
-	// maxLists is how many nodes there have to be for each list of all objects of a resource; fewest lists are always allowed.
+	// maxLists is the number of nodes for each allowed list of all objects of a resource; listsFew lists are always allowed.
 	maxLists, listsFew = 100, 3
 )
 
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(world.Main(m, 1))
 }
 
-// setting is a number from the environment, TENON_SCALE_ in front.
+// setting returns a number from the environment variable with the prefix TENON_SCALE_, or the default of the short form.
 func setting(name string, short int) int {
 	if n, err := strconv.Atoi(os.Getenv("TENON_SCALE_" + name)); err == nil {
 		return n
@@ -56,7 +57,7 @@ func setting(name string, short int) int {
 	return short
 }
 
-// TestNodesComeDriftAndGo plays the story with one worker and with two, in its short form with two alone.
+// TestNodesComeDriftAndGo runs the story with one worker and with two; the short form runs it with two only.
 func TestNodesComeDriftAndGo(t *testing.T) {
 	for replicas := 1; replicas <= 2; replicas++ {
 		if only := setting("REPLICAS", 2); only != 0 && only != replicas {
@@ -82,7 +83,7 @@ func TestNodesComeDriftAndGo(t *testing.T) {
 	}
 }
 
-// TestWorkerIsFed feeds a worker with a large cluster.
+// TestWorkerIsFed feeds a large cluster to a worker.
 func TestWorkerIsFed(t *testing.T) {
 	f := feed(t, setting("FED_NODES", 500), setting("FED_PODS", 5000), fedLimit)
 	keep(t, "fed", f)
@@ -99,8 +100,8 @@ func TestWorkerIsFed(t *testing.T) {
 	}
 }
 
-// TestBlockedDrainsKeepNobodyWaiting holds what drains cost that wait for budgets, and that pods get their NodeClaims beside
-// them as soon as without them.
+// TestBlockedDrainsKeepNobodyWaiting checks what drains that wait for budgets cost, and that pods get their NodeClaims as
+// soon as without such drains.
 func TestBlockedDrainsKeepNobodyWaiting(t *testing.T) {
 	most := delayShort
 	if os.Getenv("TENON_SCALE_STRICT") != "" {
@@ -128,7 +129,7 @@ func TestBlockedDrainsKeepNobodyWaiting(t *testing.T) {
 	}
 }
 
-// keep writes figures beside those of other parts to the file that TENON_SCALE_OUT names.
+// keep adds figures to the file that TENON_SCALE_OUT names.
 func keep(t *testing.T, name string, figures any) {
 	t.Helper()
 	path := os.Getenv("TENON_SCALE_OUT")

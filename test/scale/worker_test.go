@@ -20,7 +20,7 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// memoryLimit is the limit of the containers, which is what a worker is to need for 2,000 nodes.
+// memoryLimit is the limit of the containers, which must be enough for a worker with 2,000 nodes.
 const memoryLimit = "350Mi"
 
 // replica is one worker process, as a pod of the chart's Deployment runs it.
@@ -28,12 +28,12 @@ type replica struct {
 	name string
 	cmd  *exec.Cmd
 	died chan error
-	// metrics is where it serves metrics and profiles.
+	// metrics is the address at which it serves metrics and profiles.
 	metrics string
 }
 
-// startReplicas stops the laboratory's own worker and starts others in its place, which reach the API server through a
-// meter and are told a limit as the chart tells it.
+// startReplicas stops the laboratory's own worker and starts others instead, which reach the API server through a Wire that
+// counts bytes, and get a memory limit as in the chart.
 func startReplicas(t testing.TB, w *world.World, count int) ([]*replica, *world.Wire) {
 	t.Helper()
 	if err := w.Lab.Halt(lab.Worker); err != nil {
@@ -98,7 +98,7 @@ func freeAddress(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// profile keeps a profile of the heap as it was at the last collection of garbage.
+// profile saves a heap profile from the last garbage collection.
 func (r *replica) profile(t testing.TB, dir, when string) {
 	t.Helper()
 	response, err := http.Get("http://" + r.metrics + "/debug/pprof/heap")
@@ -115,7 +115,7 @@ func (r *replica) profile(t testing.TB, dir, when string) {
 	}
 }
 
-// alive fails the test where the process has died.
+// alive fails the test if the process has died.
 func (r *replica) alive(t testing.TB) {
 	t.Helper()
 	select {
@@ -126,7 +126,7 @@ func (r *replica) alive(t testing.TB) {
 	}
 }
 
-// peak is the most memory the process had resident since the last forgetPeak, in MiB.
+// peak returns the largest resident memory since the last forgetPeak, in MiB.
 func (r *replica) peak(t testing.TB) float64 { return peakOf(t, r.cmd.Process.Pid) }
 
 // peakOf reads VmHWM of a process, in MiB.
@@ -149,7 +149,7 @@ func peakOf(t testing.TB, pid int) float64 {
 	return 0
 }
 
-// forgetPeak has the kernel measure anew.
+// forgetPeak resets the kernel's peak measurement.
 func (r *replica) forgetPeak(t testing.TB) {
 	t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", r.cmd.Process.Pid), []byte("5"), 0); err != nil {
@@ -157,7 +157,7 @@ func (r *replica) forgetPeak(t testing.TB) {
 	}
 }
 
-// cpu is the processor time the process has taken.
+// cpu returns the CPU time that the process has used.
 func (r *replica) cpu(t testing.TB) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid))

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// peers is a term of pod affinity or anti-affinity: pods with these labels, in the same value of a key.
+// peers returns a term of pod affinity or anti-affinity: pods with these labels, in the same value of a key.
 func peers(labels, key string, further ...string) string {
 	fields := append([]string{fmt.Sprintf("labelSelector: {matchLabels: {%s}}, topologyKey: %s", labels, key)}, further...)
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-// with is required affinity to pods, without required anti-affinity.
+// with returns required affinity to pods; without returns required anti-affinity.
 func with(terms ...string) string {
 	return "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [" + strings.Join(terms, ", ") + "]}}"
 }
@@ -20,7 +20,7 @@ func without(terms ...string) string {
 	return "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [" + strings.Join(terms, ", ") + "]}}"
 }
 
-// ratherWith and ratherWithout are preferred.
+// ratherWith returns preferred affinity; ratherWithout returns preferred anti-affinity.
 func ratherWith(term string) string {
 	return "affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: " + term + "}]}}"
 }
@@ -29,7 +29,7 @@ func ratherWithout(term string) string {
 	return "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: " + term + "}]}}"
 }
 
-// affinityScenarios are about affinity and anti-affinity among pods.
+// affinityScenarios are about affinity and anti-affinity between pods.
 func affinityScenarios() []scenario {
 	const tiny = "cpu: 300m, memory: 256Mi"
 	large := []pool{{types: []string{"m5.large", "m5.xlarge", "m5.2xlarge"}}}
@@ -124,7 +124,7 @@ func affinityScenarios() []scenario {
 	}}
 }
 
-// otherNamespace is a pod of the app far on the scenario's nodes, in another namespace with a label.
+// otherNamespace returns a namespace with a label, and in it a pod of the app far on the scenario's nodes.
 func otherNamespace(name, scene, label string) string {
 	return fmt.Sprintf(`
 {apiVersion: v1, kind: Namespace, metadata: {name: %[1]s, labels: {%[3]s}}}
@@ -134,7 +134,7 @@ func otherNamespace(name, scene, label string) string {
 `, name, scene, label, sceneLabel)
 }
 
-// awaitNode waits for nodes on which pods may run.
+// awaitNode waits until this many nodes accept pods.
 func (p *play) awaitNode(want int) {
 	p.T.Helper()
 	p.Await("a node ready", settleWithin, func() (bool, string) {

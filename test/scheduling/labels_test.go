@@ -11,7 +11,7 @@ const (
 	sizeKey   = "size.example.com/rank"
 )
 
-// required is a required node affinity: each term is a list of expressions in flow style, and one of them has to hold.
+// required returns a required node affinity: each term is a list of expressions in flow style, and one term has to match.
 func required(terms ...string) string {
 	all := ""
 	for _, t := range terms {
@@ -20,7 +20,7 @@ func required(terms ...string) string {
 	return "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" + all + "]}}}"
 }
 
-// labelScenarios are about what pods ask of the labels and taints of nodes.
+// labelScenarios are about the labels and taints of nodes that pods ask for.
 func labelScenarios() []scenario {
 	sizes := []pool{{types: []string{"m5.large", "m5.xlarge", "m5.2xlarge"}}}
 	return []scenario{{

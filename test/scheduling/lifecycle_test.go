@@ -34,7 +34,7 @@ func (p *play) patchNodes(patch string) {
 	}
 }
 
-// awaitClaims waits until so many claims have been made.
+// awaitClaims waits until this many claims exist.
 func (p *play) awaitClaims(want int) {
 	p.T.Helper()
 	p.Await(fmt.Sprintf("%d claims", want), settleWithin, func() (bool, string) {
@@ -43,17 +43,17 @@ func (p *play) awaitClaims(want int) {
 	})
 }
 
-// release waits until the machines of all claims have joined, and takes the startup taint off them as the agent it waits
-// for would. It has the kube-scheduler see all nodes of a plan before it binds the first pod, as the plan does: on nodes
-// that come one by one, even a strict spread allows all pods on the first.
+// release waits until the machines of all claims have joined, and removes the startup taint from them, as the agent that
+// sets it would. So the kube-scheduler sees all nodes of a plan before it binds the first pod, like the plan: on nodes that
+// join one by one, even a strict spread allows all pods on the first.
 func (p *play) release() {
 	p.T.Helper()
 	p.awaitJoined()
 	p.untaint(func(corev1.Node) bool { return true })
 }
 
-// releaseFirst is release, where the nodes of an instance type take a workload's pods before there is room on any other.
-// It is for pods that fit on nodes which others cannot do without: the kube-scheduler binds in any order, and plans
+// releaseFirst is like release, but lets the nodes of one instance type take a workload's pods before any other node accepts
+// pods. It is for pods that would also fit on nodes which other pods need: the kube-scheduler binds in any order, and plans
 // nothing.
 func releaseFirst(instanceType, workload string) func(*play) {
 	return func(p *play) {
@@ -73,7 +73,7 @@ func releaseFirst(instanceType, workload string) func(*play) {
 	}
 }
 
-// awaitJoined waits until the machines of all claims have joined, and some since the last time.
+// awaitJoined waits until the machines of all claims have joined, including some new ones since the last time.
 func (p *play) awaitJoined() {
 	p.T.Helper()
 	p.Await("every claim's node registered", settleWithin, func() (bool, string) {
@@ -92,7 +92,7 @@ func (p *play) awaitJoined() {
 	})
 }
 
-// untaint takes the startup taint off nodes.
+// untaint removes the startup taint from nodes.
 func (p *play) untaint(which func(corev1.Node) bool) {
 	p.T.Helper()
 	for _, n := range p.outcome().nodes {

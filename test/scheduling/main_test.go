@@ -1,10 +1,9 @@
-// Package scheduling_test holds the planner against the real kube-scheduler. On one laboratory, dozens of scenarios are
-// played at the same time, each in a namespace with NodePools of its own, and each about one rule of scheduling: its pods come
-// all at once, Tenon plans and launches, and the kube-scheduler has the last word. A scenario passes when every pod is
-// bound with the nodes of the first plan, no further launch follows, no node stays without pods, and the outcome is
-// what the rule says.
+// Package scheduling_test checks the planner against the real kube-scheduler. On one laboratory, dozens of scenarios run at
+// the same time, each in a namespace with its own NodePools, and each about one rule of scheduling: its pods are created all
+// at once, Tenon plans and launches, and the kube-scheduler has the last word. A scenario passes if every pod is bound to
+// the nodes of the first plan, no further launch follows, no node stays without pods, and the outcome is what the rule says.
 //
-// Scenarios are rows of tables, one table for each kind of rule. They meet only in the planner and the scheduler: each
+// Scenarios are rows of tables, one table for each kind of rule. They interact only in the planner and the scheduler: each
 // scenario's nodes carry its label, and all its pods select it.
 package scheduling_test
 
@@ -20,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 200)) }
 
-// scenarios are all tables.
+// scenarios returns the rows of all tables.
 func scenarios() []scenario {
 	return slices.Concat(labelScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(),
 		spreadScenarios(), affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios(), overlayScenarios())
@@ -28,8 +27,8 @@ func scenarios() []scenario {
 
 // TestScheduling is the one test of this package: its scenarios share a laboratory.
 func TestScheduling(t *testing.T) {
-	// The window stays open for as long as pods keep coming, so that a scenario's pods are never cut in two by a burst of
-	// others'. The scenarios' own pods come together, a moment apart where the machine is busy.
+	// The batch stays open for as long as pods keep coming, so that a burst of other pods never splits a scenario's pods. A
+	// scenario's own pods are created together, or a moment apart on a busy machine.
 	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=90s", "--batch-idle-duration=3s", "--feature-gates=NodeOverlay=true"}})
 	w.DeletePool("default")
 	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{
@@ -47,7 +46,7 @@ func TestScheduling(t *testing.T) {
 			}
 		})
 	}
-	// What a scenario launched after it had its say counts as well.
+	// What a scenario launched after it was judged counts as well.
 	for _, s := range all {
 		if plans := v.plans(s.name); len(plans) > s.launches() {
 			t.Errorf("%s: %d plans launched nodes in the end, want %d: %v", s.name, len(plans), s.launches(), plans)
@@ -55,7 +54,7 @@ func TestScheduling(t *testing.T) {
 	}
 }
 
-// atOnce is how many scenarios begin together. Were there many more, some nodes of a scenario would boot a minute before
+// atOnce is how many scenarios begin together. With many more, some nodes of a scenario would boot a minute later than
 // others on a busy machine, and Tenon would not keep their places that long.
 const atOnce = 50
 

@@ -19,27 +19,27 @@ const (
 	poolKey     = karpv1.NodePoolLabelKey
 )
 
-// outcome is what has become of a scenario.
+// outcome is the final state of a scenario.
 type outcome struct {
 	pods  map[string][]corev1.Pod // by workload
 	nodes []corev1.Node
 	node  map[string]*corev1.Node
-	// said is what Tenon has said of pods it found no place for.
+	// said is what Tenon reported about pods it found no place for.
 	said map[string]string
-	// claims are those that are there, gone those that were.
+	// claims are the existing claims, gone the former ones.
 	claims, gone []string
 	// claimed are the claims themselves.
 	claimed []karpv1.NodeClaim
-	// expected is where pods were said to be expected, by pod.
+	// expected is the node that each pod was nominated to, by pod.
 	expected map[string]string
-	// plans are those that launched nodes, with how many.
+	// plans are the plans that launched nodes, with the number of nodes.
 	plans map[string]int
 }
 
-// expectation is what has to be so in the end, or an error that says what is otherwise.
+// expectation checks the outcome, and returns an error that describes what is wrong.
 type expectation func(*outcome) error
 
-// label is what a pod's node has for a label.
+// label returns the value of a label of a pod's node.
 func (o *outcome) label(pod *corev1.Pod, key string) string {
 	if n := o.node[pod.Spec.NodeName]; n != nil {
 		return n.Labels[key]
@@ -58,7 +58,7 @@ func (o *outcome) count(key string, workloads ...string) map[string]int {
 	return count
 }
 
-// nodes expects so many nodes.
+// nodes expects this many nodes.
 func nodes(want int) expectation {
 	return func(o *outcome) error {
 		if len(o.nodes) != want || len(o.claims) != want {
@@ -68,7 +68,7 @@ func nodes(want int) expectation {
 	}
 }
 
-// nodesWith expects so many nodes with a label.
+// nodesWith expects this many nodes with a label.
 func nodesWith(want int, key, value string) expectation {
 	return func(o *outcome) error {
 		got := 0
@@ -96,7 +96,7 @@ func on(workload, key string, values ...string) expectation {
 	}
 }
 
-// spread expects the pods of a workload to be spread over the values of a label, so many on each.
+// spread expects the pods of a workload to be spread over the values of a label in these numbers.
 func spread(workload, key string, want ...int) expectation {
 	return func(o *outcome) error {
 		got := slices.SortedFunc(maps.Values(o.count(key, workload)), func(a, b int) int { return b - a })
@@ -107,7 +107,7 @@ func spread(workload, key string, want ...int) expectation {
 	}
 }
 
-// placed expects how many pods of a workload are on nodes with a value of a label.
+// placed expects this many pods of a workload on nodes with a value of a label.
 func placed(workload, key, value string, want int) expectation {
 	return func(o *outcome) error {
 		if got := o.count(key, workload)[value]; got != want {
@@ -140,7 +140,7 @@ func apart(key, a, b string) expectation {
 	}
 }
 
-// claimsRequire expects that every claim leaves so many values of a label to choose from, at least.
+// claimsRequire expects that every claim leaves at least this many values of a label to choose from.
 func claimsRequire(key string, least int) expectation {
 	return func(o *outcome) error {
 		for _, claim := range o.claimed {
@@ -158,8 +158,8 @@ func claimsRequire(key string, least int) expectation {
 	}
 }
 
-// expected expects that the kube-scheduler was told where pods are to go, and bound pods there. It is free to bind a pod
-// elsewhere while the node that the pod is expected on does not take it yet.
+// expected expects that the kube-scheduler was told where pods are to go, and bound at least one there. It may bind a pod
+// elsewhere while the pod's nominated node does not accept it yet.
 func expected(workloads ...string) expectation {
 	return func(o *outcome) error {
 		told, kept := 0, 0
@@ -180,7 +180,7 @@ func expected(workloads ...string) expectation {
 	}
 }
 
-// own keeps what a message says of the scenario's own NodePools, unless it says nothing of them.
+// own returns the sentences of a message about the scenario's own NodePools, or the whole message if there are none.
 func own(scene, message string) string {
 	var mine []string
 	for _, sentence := range strings.Split(message, "; ") {
@@ -194,7 +194,7 @@ func own(scene, message string) string {
 	return strings.Join(mine, "; ")
 }
 
-// table is for people who have to find out why a scenario failed.
+// table describes the outcome for people who have to find out why a scenario failed.
 func (o *outcome) table() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "plans with how many claims: %v; claims gone: %v\nPODS\n", o.plans, o.gone)
@@ -218,7 +218,7 @@ func (o *outcome) table() string {
 	return text.String()
 }
 
-// scheduled is what the kube-scheduler says of a pod.
+// scheduled returns what the kube-scheduler says about a pod.
 func scheduled(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled {

@@ -10,8 +10,8 @@ import (
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 )
 
-// overlayScenarios are about prices that people know better than the cloud's lists. Of the two types c5.large is the cheaper
-// one there.
+// overlayScenarios are about prices that people know better than the cloud's lists. Of the two types, c5.large is the
+// cheaper one in those lists.
 func overlayScenarios() []scenario {
 	pools := []pool{{types: []string{"m5.large", "c5.large"}}}
 	web := []workload{{name: "web", count: 2}}
@@ -40,13 +40,13 @@ func overlayScenarios() []scenario {
 	}}
 }
 
-// overlay is a NodeOverlay that sets the price of an instance type in a scenario's pool.
+// overlay returns a NodeOverlay that sets the price of an instance type in a scenario's pool.
 func overlay(name, pool, instanceType, price string) string {
 	return fmt.Sprintf(`{apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {name: %s}, spec: {price: "%s", requirements: [`+
 		`{key: karpenter.sh/nodepool, operator: In, values: [%s]}, {key: node.kubernetes.io/instance-type, operator: In, values: [%s]}]}}`, name, price, pool, instanceType)
 }
 
-// awaitOverlay waits until the worker has said of an overlay whether it applies.
+// awaitOverlay waits until the worker has reported whether an overlay applies.
 func (p *play) awaitOverlay(name, want string) {
 	p.T.Helper()
 	p.Await("NodeOverlay "+name+" "+want, settleWithin, func() (bool, string) {
@@ -63,7 +63,7 @@ func (p *play) awaitOverlay(name, want string) {
 	})
 }
 
-// overlaidClaims holds that the claims say that an overlay had a part in their prices.
+// overlaidClaims expects the claims to say that an overlay affected their prices.
 func overlaidClaims(o *outcome) error {
 	for i := range o.claimed {
 		if claim := &o.claimed[i]; claim.Annotations[karpv1alpha1.PriceOverlayAppliedAnnotationKey] != "true" {

@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// play is a scenario that is being played.
+// play is a running scenario.
 type play struct {
 	*scenario
 	*world.World
@@ -27,11 +27,11 @@ type play struct {
 	// whys are the answers of tenon why pod, by pod, and asked is when each was asked.
 	whys  map[string]string
 	asked map[string]time.Time
-	// released is how many nodes take pods since the last release.
+	// released is how many nodes had joined at the last release.
 	released int
 }
 
-// play plays a scenario from its first step to its expectations.
+// play runs a scenario from its first step to its expectations.
 func (s scenario) play(t *testing.T, w *world.World, v *view) {
 	p := &play{scenario: &s, World: w, view: v, whys: map[string]string{}, asked: map[string]time.Time{}}
 	t.Cleanup(func() {
@@ -59,7 +59,7 @@ func (s scenario) play(t *testing.T, w *world.World, v *view) {
 	p.judge(t)
 }
 
-// open creates the namespace and the NodePools, and waits until these are ready.
+// open creates the namespace and the NodePools, and waits until the NodePools are ready.
 func (p *play) open() {
 	p.T.Helper()
 	pools := p.pools
@@ -85,7 +85,7 @@ func (p *play) open() {
 func (p *play) create(manifests string) {
 	p.T.Helper()
 	for _, object := range parse(p.T, p.name, manifests) {
-		// A pod is forbidden for as long as its new namespace has no service account yet.
+		// A pod is forbidden until its new namespace has its service account.
 		p.Await("create "+object.GetKind()+" "+object.GetName(), settleWithin, func() (bool, string) {
 			err := p.Create(p.Context(), object)
 			if err != nil && !(apierrors.IsForbidden(err) && object.GetKind() == "Pod") {
@@ -111,7 +111,7 @@ func (p *play) remove(apiVersion, kind, name string) {
 	}
 }
 
-// settled says whether all pods that are to be scheduled are, and Tenon has said why the others are not.
+// settled reports whether all pods that are to be scheduled are, and Tenon has said why the others are not.
 func (p *play) settled() (bool, string) {
 	o := p.outcome()
 	for _, l := range p.created {
@@ -135,8 +135,8 @@ func (p *play) settled() (bool, string) {
 	return true, ""
 }
 
-// told says whether Tenon has told a pod what it should. An Event holds no more than a few NodePools' reasons; tenon why
-// pod says the rest.
+// told reports whether Tenon has said about a pod what it should. An Event has room for only a few NodePools' reasons; tenon
+// why pod says the rest.
 func (p *play) told(o *outcome, pod, what string) bool {
 	const askAgain = 5 * time.Second
 	said := o.said[pod]
@@ -154,7 +154,7 @@ func (p *play) told(o *outcome, pod, what string) bool {
 	return strings.Contains(p.whys[pod], what)
 }
 
-// judge holds what holds for every scenario, and what this one expects.
+// judge checks what applies to every scenario, and the expectations of this one.
 func (p *play) judge(t *testing.T) {
 	o := p.outcome()
 	if plans := p.view.plans(p.name); len(plans) != p.launches() {
@@ -189,7 +189,7 @@ func (p *play) judge(t *testing.T) {
 	}
 }
 
-// outcome is what has become of a scenario.
+// outcome returns the current state of the scenario.
 func (p *play) outcome() *outcome {
 	p.T.Helper()
 	o := &outcome{pods: map[string][]corev1.Pod{}, node: map[string]*corev1.Node{}, said: map[string]string{}}

@@ -2,8 +2,8 @@ package scheduling_test
 
 import "github.com/tenon-sh/tenon/test/flow"
 
-// The simulated cloud has no capacity of these instance types. What one scenario finds out, Tenon remembers for all, so
-// that each has a type of its own.
+// The simulated cloud has no capacity of these instance types. What one scenario finds out, Tenon remembers for all, so each
+// scenario has its own type.
 const refusedType, refusedAlone = "m5a.large", "m5ad.large"
 
 // poolScenarios are about the choice among NodePools, instance types and capacity types.

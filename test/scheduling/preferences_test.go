@@ -2,7 +2,7 @@ package scheduling_test
 
 import "github.com/tenon-sh/tenon/test/flow"
 
-// rather is a preferred node affinity: the heaviest of the terms first.
+// rather returns a preferred node affinity: the heaviest of the terms first.
 func rather(terms ...string) string {
 	all := ""
 	for i, t := range terms {
@@ -11,7 +11,7 @@ func rather(terms ...string) string {
 	return "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [" + all + "]}}"
 }
 
-// preferenceScenarios are about wishes that are granted where that is possible, and given up where not.
+// preferenceScenarios are about preferences, which are met if possible and dropped otherwise.
 func preferenceScenarios() []scenario {
 	const tiny = "cpu: 300m, memory: 256Mi"
 	return []scenario{{
@@ -27,7 +27,7 @@ func preferenceScenarios() []scenario {
 		steps:  []step{{pods: []workload{{name: "web", count: 2, spec: []string{rather(flow.In(zoneKey, "eu-west-1a"), flow.In(zoneKey, "us-east-1b"), flow.In(zoneKey, "us-east-1a"))}}}}},
 		expect: []expectation{on("web", zoneKey, "us-east-1b"), nodes(1)},
 	}, {
-		// The kube-scheduler is free to bind two of them to a node that opens a moment before the others.
+		// The kube-scheduler may bind two of them to a node that opens a moment before the others.
 		name: "prefer-apart", rule: "pods that would rather be apart get nodes apart", spare: 2,
 		pools:  held(pool{}),
 		steps:  []step{{pods: []workload{{name: "web", count: 3, requests: tiny, spec: []string{ratherWithout(peers("app: web", hostKey))}}}, then: (*play).release}},

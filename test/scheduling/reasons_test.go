@@ -1,6 +1,6 @@
 package scheduling_test
 
-// reasonScenarios are about pods that cannot be scheduled: nothing is launched for them, and they are told why.
+// reasonScenarios are about pods that cannot be scheduled: nothing is launched for them, and Tenon says why.
 func reasonScenarios() []scenario {
 	never := func(name, rule, said string, l workload) scenario {
 		l.name, l.count, l.stays = "web", 1, said

@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// reservedScenarios are about capacity that was reserved before.
+// reservedScenarios are about reserved capacity.
 func reservedScenarios() []scenario {
 	return []scenario{{
 		name: "reserved", rule: "reserved capacity is used first, as far as it goes, and the rest is bought on demand in the same plan",
@@ -35,7 +35,7 @@ func reservedScenarios() []scenario {
 	}}
 }
 
-// reserve makes a capacity reservation of m5.large machines, and a NodePool with a node class of its own that selects it.
+// reserve creates a capacity reservation of m5.large machines, and a NodePool with its own node class that selects it.
 func (p *play) reserve(own pool, count int) {
 	p.T.Helper()
 	p.Sim(http.MethodPost, "/_sim/reserve", ec2sim.Reservation{

@@ -7,7 +7,7 @@ import (
 	"github.com/tenon-sh/tenon/test/flow"
 )
 
-// daemon is the manifest of a DaemonSet for a scenario's nodes.
+// daemon returns the manifest of a DaemonSet for a scenario's nodes.
 func daemon(scene, requests string, fields ...string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1

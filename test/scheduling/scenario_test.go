@@ -12,31 +12,31 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// sceneLabel is the label that a scenario's nodes have, and that its pods select.
+// sceneLabel is the label of a scenario's nodes, which its pods select.
 const sceneLabel = "scene.example.com/name"
 
-// scenario is one rule put to the test.
+// scenario tests one rule.
 type scenario struct {
-	// name is the namespace, the first part of the NodePools' names and the value of sceneLabel.
+	// name is the name of the namespace, the first part of the NodePools' names and the value of sceneLabel.
 	name string
-	// rule says what holds, in one sentence.
+	// rule is the rule, in one sentence.
 	rule string
 	// pools are the scenario's NodePools; one plain pool when empty.
 	pools []pool
-	// steps come one after the other, each when the one before has settled.
+	// steps run one after the other, each when the previous one has settled.
 	steps []step
-	// plans is how many plans launch nodes for the scenario: one when zero, and none when it is noPlan.
+	// plans is how many plans launch nodes for the scenario: one when zero, and none when noPlan.
 	plans int
-	// spare is how many nodes may be without pods of the scenario's.
+	// spare is how many nodes may have no pods of the scenario.
 	spare int
-	// expect is what holds in the end.
+	// expect is what must hold in the end.
 	expect []expectation
 }
 
-// noPlan is for scenarios for which nothing may be launched.
+// noPlan is for scenarios that must not launch anything.
 const noPlan = -1
 
-// launches is how many plans may launch nodes for the scenario.
+// launches returns how many plans may launch nodes for the scenario.
 func (s *scenario) launches() int {
 	if s.plans == noPlan {
 		return 0
@@ -44,15 +44,14 @@ func (s *scenario) launches() int {
 	return max(s.plans, 1)
 }
 
-// step is what comes at one time.
+// step is what happens at one time.
 type step struct {
 	// act does what manifests cannot, before the step's objects are created.
 	act func(*play)
-	// objects are further manifests, which are created before the pods. Those of namespaced kinds go into the
-	// scenario's namespace.
+	// objects are further manifests, created before the pods. Those of namespaced kinds go into the scenario's namespace.
 	objects string
 	pods    []workload
-	// then does what manifests cannot, after the step's pods were created and before they have settled.
+	// then does what manifests cannot, after the step's pods are created and before they have settled.
 	then func(*play)
 }
 
@@ -60,13 +59,13 @@ type step struct {
 type pool struct {
 	// suffix is added to the scenario's name; a scenario's only pool needs none.
 	suffix string
-	// types are the instance types; m5.large when empty, and all of them when any.
+	// types are the instance types; m5.large when empty, and all types when any.
 	types []string
 	// capacity are the capacity types; on-demand when empty.
 	capacity []string
-	// requirements are further ones, labels further labels of the nodes: YAML's flow style, without brackets.
+	// requirements are further requirements, labels further labels of the nodes: YAML's flow style, without brackets.
 	requirements, labels string
-	// template are further fields of the template's spec, spec of the pool's own.
+	// template are further fields of the template's spec, spec further fields of the pool's.
 	template, spec []string
 }
 
@@ -76,7 +75,7 @@ var (
 	both    = []string{"spot", "on-demand"}
 )
 
-// held are NodePools whose nodes take pods only when play.release lets them.
+// held returns NodePools whose nodes accept pods only after play.release.
 func held(pools ...pool) []pool {
 	for i := range pools {
 		pools[i].template = append(pools[i].template, "startupTaints: [{key: starting, effect: NoSchedule}]")
@@ -108,13 +107,12 @@ spec:
 `, p.name(scene), flow.Lines(2, p.spec), sceneLabel, scene, flow.Further(p.labels), strings.Join(requirements, ", "), flow.Lines(6, p.template))
 }
 
-// workload are alike pods.
+// workload is a number of identical pods.
 type workload struct {
 	// name is the value of the pods' label app, and the first part of their names.
 	name  string
 	count int
-	// requests are those of the only container; half an m5.large when empty. All fields are in flow style, without
-	// brackets.
+	// requests are those of the only container; half an m5.large when empty. All fields are in flow style, without brackets.
 	requests string
 	// limits are the container's, which devices need.
 	limits string
@@ -122,21 +120,22 @@ type workload struct {
 	labels, annotations, selector string
 	// spec are further fields of the pods' spec, container of the container.
 	spec, container []string
-	// stays is a part of what Tenon says of pods that are not to be scheduled, all but bound of them; empty where all are.
+	// stays is part of what Tenon says about pods that are not to be scheduled, which are all but bound of them; empty if
+	// all are scheduled.
 	stays string
 	bound int
-	// deployed has a Deployment make the pods, instead of nobody.
+	// deployed lets a Deployment create the pods; otherwise they have no owner.
 	deployed bool
 }
 
-// half is a request of which an m5.large holds two, third one of which it holds three.
+// An m5.large holds two pods that request half, or three that request third.
 const (
 	half  = "cpu: 900m, memory: 1Gi"
 	third = "cpu: 600m, memory: 1Gi"
 	whole = "cpu: 1700m, memory: 1Gi"
 )
 
-// manifests are those of the pods, or of their Deployment.
+// manifests returns the manifests of the pods, or of their Deployment.
 func (l workload) manifests(scene string) string {
 	spec := fmt.Sprintf(`
 terminationGracePeriodSeconds: 1
@@ -167,7 +166,7 @@ spec:
 	return all.String()
 }
 
-// clusterWide are the kinds of the tables that belong to no namespace.
+// clusterWide are the kinds in the tables that belong to no namespace.
 var clusterWide = map[string]bool{
 	"Namespace": true, "NodePool": true, "StorageClass": true, "PersistentVolume": true, "CSIDriver": true, "CSINode": true,
 	"PriorityClass": true, "RuntimeClass": true, "DeviceClass": true, "NodeOverlay": true,

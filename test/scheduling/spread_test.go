@@ -7,12 +7,12 @@ import (
 	"github.com/tenon-sh/tenon/test/flow"
 )
 
-// constraint is a topology spread constraint over the pods of the app web, in flow style, with further fields.
+// constraint returns a topology spread constraint over the pods of the app web, in flow style, with further fields.
 func constraint(key string, skew int, further ...string) string {
 	return selecting("app: web", key, skew, further...)
 }
 
-// selecting is a constraint with the labels that its selector wants.
+// selecting returns a constraint with the given labels in its selector.
 func selecting(labels, key string, skew int, further ...string) string {
 	when := "DoNotSchedule"
 	var rest strings.Builder
@@ -28,15 +28,16 @@ func selecting(labels, key string, skew int, further ...string) string {
 
 const anyway = "ScheduleAnyway"
 
-// over is the field of a pod's spec with constraints.
+// over returns the field of a pod's spec with constraints.
 func over(constraints ...string) string {
 	return "topologySpreadConstraints: [" + strings.Join(constraints, ", ") + "]"
 }
 
-// web are pods of the app web.
+// web returns pods of the app web.
 func web(count int, spec ...string) workload { return workload{name: "web", count: count, spec: spec} }
 
-// skew expects that the pods of a workload are at least on so many values of a label, and differ by no more than that.
+// skew expects that the pods of a workload are spread over at least that many values of a label, with a skew of no more than
+// most.
 func skew(workload, key string, values, most int) expectation {
 	return func(o *outcome) error {
 		count := o.count(key, workload)

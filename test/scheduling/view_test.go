@@ -14,17 +14,17 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// view is the cluster as everybody may watch it, and a ledger of every NodeClaim that ever was. What it returns is shared
-// and must not be changed.
+// view is a cache of the cluster and a ledger of every NodeClaim there ever was. The objects it returns are shared and must
+// not be changed.
 type view struct {
 	cache.Cache
 	mu     sync.Mutex
 	ledger map[string]*entry // by claim
-	// expected is the last node that the API server was told a pod is expected on, by namespace/name.
+	// expected is the last node to which each pod was nominated, by namespace/name.
 	expected map[string]string
 }
 
-// entry is what the ledger keeps of a claim.
+// entry is the ledger's record of a claim.
 type entry struct {
 	scene, pool, plan string
 	gone              bool
@@ -40,7 +40,7 @@ func watch(w *world.World) *view {
 	return v
 }
 
-// note keeps where a pod is expected. The kube-scheduler takes that back once the pod is bound.
+// note records where a pod is nominated. The kube-scheduler removes the nomination once the pod is bound.
 func (v *view) note(object any, _ bool) {
 	if pod, ok := object.(*corev1.Pod); ok && pod.Status.NominatedNodeName != "" {
 		v.mu.Lock()
@@ -64,7 +64,7 @@ func (v *view) record(object any, gone bool) {
 	}
 }
 
-// plans are the plans that have launched nodes for a scenario, with how many.
+// plans returns the plans that have launched nodes for a scenario, with the number of nodes.
 func (v *view) plans(scene string) map[string]int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -77,7 +77,7 @@ func (v *view) plans(scene string) map[string]int {
 	return plans
 }
 
-// nominations are where the pods of a namespace were expected, by pod.
+// nominations returns where the pods of a namespace were nominated, by pod.
 func (v *view) nominations(namespace string) map[string]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -90,7 +90,7 @@ func (v *view) nominations(namespace string) map[string]string {
 	return nodes
 }
 
-// claims are the names of a scenario's claims, those that are going or gone apart.
+// claims returns the names of a scenario's existing claims, and separately of those being deleted or gone.
 func (v *view) claims(scene string) (there, gone []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

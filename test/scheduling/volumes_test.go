@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// driver makes volumes, each for the zone of the node that the kube-scheduler has chosen for its pod.
+	// driver creates volumes, each in the zone of the node that the kube-scheduler has chosen for its pod.
 	driver = "disk.example.com"
-	// limitedDriver is another, of which a node attaches three.
+	// limitedDriver is another driver, of whose volumes a node attaches three.
 	limitedDriver = "few-disks.example.com"
 	selectedNode  = "volume.kubernetes.io/selected-node"
 )
 
-// provision plays the provisioners of both drivers until the test ends.
+// provision acts as the provisioner of both drivers until the test ends.
 func provision(t *testing.T, kube client.Client, v *view) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -56,7 +56,7 @@ func provision(t *testing.T, kube client.Client, v *view) {
 	}()
 }
 
-// makeVolume makes the volume of a claim in the zone of the chosen node. A volume that was made already stays.
+// makeVolume creates the volume of a claim in the zone of the chosen node, unless it exists.
 func makeVolume(ctx context.Context, kube client.Client, claim *corev1.PersistentVolumeClaim) error {
 	var class storagev1.StorageClass
 	if err := kube.Get(ctx, client.ObjectKey{Name: *claim.Spec.StorageClassName}, &class); err != nil {
@@ -84,7 +84,7 @@ func makeVolume(ctx context.Context, kube client.Client, claim *corev1.Persisten
 	return client.IgnoreAlreadyExists(kube.Create(ctx, volume))
 }
 
-// class is a StorageClass whose volumes wait for their first pod, in these zones only if there are any.
+// class returns a StorageClass whose volumes wait for their first pod, limited to these zones if there are any.
 func class(name, provisioner string, zones ...string) string {
 	topologies := ""
 	if len(zones) > 0 {
@@ -93,7 +93,7 @@ func class(name, provisioner string, zones ...string) string {
 	return fmt.Sprintf("\n---\n{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: %s}, provisioner: %s, volumeBindingMode: WaitForFirstConsumer%s}", name, provisioner, topologies)
 }
 
-// claim is a PersistentVolumeClaim with further fields.
+// claim returns a PersistentVolumeClaim with further fields.
 func claim(name, class string, further ...string) string {
 	fields := append([]string{fmt.Sprintf(`storageClassName: "%s", resources: {requests: {storage: 1Gi}}`, class)}, further...)
 	spec := strings.Join(fields, ", ")
@@ -103,7 +103,7 @@ func claim(name, class string, further ...string) string {
 	return fmt.Sprintf("\n---\n{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: %s}, spec: {%s}}", name, spec)
 }
 
-// volume is a PersistentVolume that is there, in one of some zones, for a claim if it names one.
+// volume returns an existing PersistentVolume in one of some zones, for a claim if one is named.
 func volume(name, class, forClaim string, zones ...string) string {
 	ref := ""
 	if namespace, claim, named := strings.Cut(forClaim, "/"); named {
@@ -115,7 +115,7 @@ func volume(name, class, forClaim string, zones ...string) string {
   csi: {driver: %[3]s, volumeHandle: %[1]s}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [%[4]s]}]}}%[5]s}}`, name, class, driver, flow.In(zoneKey, zones...), ref)
 }
 
-// mounting is the field of a pod's spec that mounts claims.
+// mounting returns the field of a pod's spec that mounts claims.
 func mounting(claims ...string) string {
 	var volumes []string
 	for _, claim := range claims {
@@ -124,12 +124,12 @@ func mounting(claims ...string) string {
 	return "volumes: [" + strings.Join(volumes, ", ") + "]"
 }
 
-// ephemeral is the field of a pod's spec with a generic ephemeral volume.
+// ephemeral returns the field of a pod's spec with a generic ephemeral volume.
 func ephemeral(class string) string {
 	return "volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: " + class + ", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]"
 }
 
-// attachThree has the scenario's nodes attach no more than three volumes of the limited driver, as its node plugin would.
+// attachThree limits the scenario's nodes to three volumes of the limited driver, as its node plugin would.
 func (p *play) attachThree() {
 	p.T.Helper()
 	for _, n := range p.outcome().nodes {
@@ -142,7 +142,7 @@ func (p *play) attachThree() {
 	}
 }
 
-// volumeScenarios are about where volumes let pods be.
+// volumeScenarios are about the places that volumes allow for pods.
 func volumeScenarios() []scenario {
 	const tiny = "cpu: 100m, memory: 128Mi"
 	broken := func(name, rule, said, objects string, claims ...string) scenario {

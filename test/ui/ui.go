@@ -1,5 +1,5 @@
 // Package ui looks at Temporal's web UI the way a person does: it opens it in a headless Chromium, follows the links, and
-// compares what is written on the pages with what has to be there. What the API would answer does not count.
+// compares the text on the pages with what must be there. What the API would answer does not count.
 //
 // Check is for tests that run a lab: they know which workflows exist and what these should say about themselves. The
 // screenshots it takes on the way are the pictures in docs/.
@@ -21,19 +21,20 @@ import (
 )
 
 const (
-	// arrival is how long the browser may take to start, and a page to be there at all: seconds, and more than a minute on
-	// a machine that is busy with ten other things.
+	// arrival is how long the browser may take to start, and a page to appear at all: usually seconds, but more than a
+	// minute on a machine that is busy with ten other things.
 	arrival = 3 * time.Minute
-	// defaultPatience is how long a page that is there may take to show what is expected of it.
+	// defaultPatience is how long a page that has appeared may take to show what is expected of it.
 	defaultPatience = time.Minute
-	// reloadAfter is how long the list is looked at before it is loaded again: what it shows is a little behind, and stays so.
+	// reloadAfter is how long the list is watched before it is reloaded: what it shows is a little old, and does not update
+	// itself.
 	reloadAfter = 5 * time.Second
-	// lookEvery is the pause between two looks at a page. To look more often would only keep it from getting ready.
+	// lookEvery is the pause between two looks at a page. More frequent looks would only delay the page.
 	lookEvery = 250 * time.Millisecond
 )
 
-// answered are the texts of which the list shows one when the server has answered: what is below the workflows, and what
-// is there instead of them.
+// answered are texts of which the list shows one when the server has answered: the text below the workflows, or the text
+// shown when there are none.
 var answered = []string{"Per Page", "No Workflows Found"}
 
 // programs are the names Chromium goes by, the preferred first.
@@ -44,17 +45,17 @@ var ErrNoBrowser = errors.New("no Chromium is installed: run tools/chromium.sh, 
 
 // Expectation is what the UI has to show.
 type Expectation struct {
-	// URL is the UI's, such as http://127.0.0.1:8233.
+	// URL is the address of the UI, such as http://127.0.0.1:8233.
 	URL string
 	// Namespace is the Temporal namespace.
 	Namespace string
 	// Query, when not empty, is the filter of the list in Temporal's list filter language.
 	Query string
-	// Workflows have to be in the list, and each of their pages has to show what it says.
+	// Workflows must be in the list, and each of their pages must show what is expected of it.
 	Workflows []Workflow
 	// Screenshot, when not empty, is the PNG file the list is saved to.
 	Screenshot string
-	// Patience bounds how long a page may take, once it is there, to show what is expected of it; zero means a minute.
+	// Patience limits how long a page that has appeared may take to show what is expected of it; zero means a minute.
 	Patience time.Duration
 }
 
@@ -73,8 +74,8 @@ type Workflow struct {
 	Screenshot string
 }
 
-// Check opens the UI and returns an error that names the page, what is missing on it and what is there instead. Without
-// a browser the error is ErrNoBrowser.
+// Check opens the UI. It returns an error that names the page, what is missing on it and what is there instead, or
+// ErrNoBrowser if there is no browser.
 func Check(ctx context.Context, want Expectation) error {
 	tab, closeTab, err := open(ctx, cmp.Or(want.Patience, defaultPatience))
 	if err != nil {
@@ -102,7 +103,7 @@ type tab struct {
 	patience time.Duration
 }
 
-// open starts a browser of its own, without a trace of other sessions. The returned function ends it.
+// open starts a new browser, without a trace of other sessions. The returned function ends it.
 func open(ctx context.Context, patience time.Duration) (tab, func(), error) {
 	var program string
 	for _, name := range programs {
@@ -116,7 +117,7 @@ func open(ctx context.Context, patience time.Duration) (tab, func(), error) {
 	}
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.WSURLReadTimeout(arrival)}
 	if os.Geteuid() == 0 {
-		// Chromium's sandbox refuses to work for root; the only site it opens here is our own.
+		// Chromium's sandbox refuses to work for root; the only site opened here is the lab's own.
 		options = append(options, chromedp.NoSandbox)
 	}
 	browser, end := chromedp.NewContext(ctx, chromedp.WithAllocatorOptions(options...))
@@ -127,7 +128,7 @@ func open(ctx context.Context, patience time.Duration) (tab, func(), error) {
 	return tab{ctx: browser, patience: patience}, end, nil
 }
 
-// lists waits until the list shows every workflow, loading it again now and then.
+// lists waits until the list shows every workflow, reloading it now and then.
 func (t tab) lists(list string, want Expectation) error {
 	var ids []string
 	for _, workflow := range want.Workflows {
@@ -221,7 +222,7 @@ const visible = `[document, ...[...document.querySelectorAll("iframe")].map(fram
 // page is what can be read on a page.
 type page string
 
-// lacks returns those of some texts that are not on the page. Whoever reads does not mind where lines are broken.
+// lacks returns the texts that are not on the page, ignoring line breaks.
 func (p page) lacks(texts []string) []string {
 	var left []string
 	folded := fold(string(p))
@@ -248,7 +249,8 @@ func (t tab) shows(texts []string, within time.Duration) error {
 	return nil
 }
 
-// scroll turns everything that can be scrolled half a page further, and back to its beginning after its end; or back at once.
+// scroll scrolls everything scrollable by half a page, and from the end back to the beginning; with back, to the beginning
+// at once.
 func (t tab) scroll(back bool) error {
 	script := fmt.Sprintf(`(() => {
 		for (const e of document.querySelectorAll("*")) {
@@ -265,8 +267,8 @@ func (t tab) scroll(back bool) error {
 	return nil
 }
 
-// has waits until every text has been on the page, which it scrolls: of a long list only that part is there which is
-// looked at.
+// has waits until every text has been on the page, which it scrolls: only the visible part of a long list is in the
+// document.
 func (t tab) has(texts []string, within time.Duration) error {
 	left := texts
 	err := t.await(within, func(page page) bool {
@@ -282,8 +284,8 @@ func (t tab) has(texts []string, within time.Duration) error {
 	return t.scroll(true)
 }
 
-// await looks at the page until done says that it is as it should be, and once more when the time is up: a machine on
-// which one look takes that long has had no chance. A page that is just being replaced by another cannot be read.
+// await looks at the page until done accepts it, and once more when the time is up, because on a machine where one look
+// takes that long, the page has had no chance. A page that is just being replaced by another cannot be read.
 func (t tab) await(within time.Duration, done func(page) bool) error {
 	for deadline := time.Now().Add(within); ; {
 		last := !time.Now().Before(deadline)
@@ -306,12 +308,12 @@ func (t tab) await(within time.Duration, done func(page) bool) error {
 	}
 }
 
-// save writes a picture of the page to a PNG file; no name, no picture.
+// save writes a screenshot of the page to a PNG file; without a name it does nothing.
 func (t tab) save(file string) error {
 	if file == "" {
 		return nil
 	}
-	// What the page shows is there when this is called; what moves (the timeline's bars) settles in less than a second.
+	// The page's content is complete when this is called; animations (the timeline's bars) settle in less than a second.
 	picture, err := chromedp.Run(t.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		return fmt.Errorf("take a picture: %w", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestCheck shows that Check sees what is there and says what is not, on one workflow that nobody runs.
+// TestCheck shows that Check finds what is there and reports what is not, on one workflow that no worker runs.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -1,6 +1,6 @@
 // Package upgrade_test rolls Tenon out and back: from workers without versions to build n, to n+1, back to n and back to
-// workers without versions. At every step machines boot, a node is being replaced and a drain waits for a budget. All of it
-// has to end with whoever works then.
+// workers without versions. At every step machines boot, a node is being replaced and a drain waits for a budget. The
+// workers that run then must finish all of it.
 package upgrade_test
 
 import (
@@ -29,17 +29,18 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
 
 const (
-	// The builds, and the name of none.
+	// The builds; none means workers without versions.
 	older, newer, none = "n", "n+1", ""
-	// steps is how many steps there are.
+	// steps is the number of steps.
 	steps = 4
-	// boot is how long a machine boots: longer than it takes to begin a step, so that machines boot in the middle of it.
+	// boot is how long a machine boots: longer than a step takes to begin, so that machines are booting in the middle of it.
 	boot = 8 * time.Second
-	// most is how long anything may take. Nothing is proved by its being shorter.
+	// most is how long anything may take. A shorter limit would prove nothing.
 	most = 2 * time.Minute
 )
 
-// switchedOff has Temporal refuse versions of workers, as a server does that is too old for them.
+// switchedOff returns the flag that makes Temporal refuse versions of workers, like a server that is too old for them, or
+// accept them.
 func switchedOff(off bool) string {
 	return fmt.Sprintf("--dynamic-config-value=system.enableDeploymentVersions=%t", !off)
 }
@@ -89,7 +90,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	})
 	w.step("from n back to workers without versions", none, func() {
 		w.halt(lab.Worker)
-		// As deploy/temporal/README.md says.
+		// As deploy/temporal/README.md describes it.
 		command := exec.CommandContext(w.Context(), filepath.Join("..", "..", "bin", "temporal"), "worker", "deployment", "set-current-version",
 			"--address", w.Lab.TemporalAddress(), "--deployment-name", w.Lab.Cluster(), "--unversioned", "--ignore-missing-task-queues", "--yes")
 		if out, err := command.CombinedOutput(); err != nil {
@@ -118,27 +119,27 @@ func TestUpgradeAndRollback(t *testing.T) {
 	w.awaitRest()
 }
 
-// stage is the laboratory with its play.
+// stage is the laboratory with the state of the test.
 type stage struct {
 	*world.World
 	// taken counts the steps, and drained is the node whose drain waits meanwhile.
 	taken   int
 	drained string
-	// replaced are the nodes that had to go so far, and ended those of them that were gone at the last rest.
+	// replaced are the nodes that had to be replaced so far, and ended those of them that were gone at the last rest.
 	replaced, ended []string
 }
 
-// drifts is the pool whose node is replaced in a step.
+// drifts returns the pool whose node is replaced in a step.
 func drifts(step int) string { return fmt.Sprintf("drifts-%d", step) }
 
-// step begins a launch and a replacement, changes the workers in the middle of both, and waits until tasks go to workers of the
-// build that is to come. What it has begun may end in a later step.
+// step begins a launch and a replacement, changes the workers in the middle of both, and waits until Temporal sends tasks to
+// workers of the given build. What it has begun may end in a later step.
 func (w *stage) step(what, build string, change func()) {
 	w.T.Helper()
 	began, pooled := time.Now(), drifts(w.taken)
 	w.replaced = append(w.replaced, w.Pods(pooled)[0].Spec.NodeName)
 	w.taken++
-	// The launch comes second: it is over within seconds, and the replacement may be a while in coming after a worker was killed.
+	// The launch comes second: it takes only seconds, while the replacement may start late after a worker was killed.
 	w.Apply(pool(pooled, 1))
 	w.Await("a replacement in flight", most, func() (bool, string) {
 		replacing := len(w.Executions("WorkflowType = 'Replacement' AND ExecutionStatus = 'Running' AND NodePool = '" + pooled + "'"))
@@ -154,7 +155,7 @@ func (w *stage) step(what, build string, change func()) {
 	changed := time.Now()
 	w.Await("tasks to go to build "+build, most, func() (bool, string) { current := w.current(); return current == build, current })
 	w.T.Logf("%s: changed within %s, and tasks went to the build %s later", what, changed.Sub(began).Round(time.Second), time.Since(changed).Round(100*time.Millisecond))
-	// Drains that are over answer too, whichever build they ended with.
+	// Drains that have ended answer too, whichever build they ended with.
 	for _, node := range w.ended {
 		if out, err := w.Tenon("drain", "status", node); err != nil || !strings.Contains(out, "Drained") {
 			w.T.Errorf("the drain of %s, which is over, says %v: %s", node, err, out)
@@ -215,7 +216,7 @@ func (w *stage) awaitRest() {
 	}
 }
 
-// current is the build to which Temporal sends the cluster's tasks.
+// current returns the build to which Temporal sends the cluster's tasks.
 func (w *stage) current() string {
 	w.T.Helper()
 	queue, err := w.Temporal.DescribeTaskQueue(w.Context(), w.Lab.Cluster(), enumspb.TASK_QUEUE_TYPE_WORKFLOW)
@@ -260,7 +261,7 @@ type process struct {
 	ended sync.WaitGroup
 }
 
-// run starts a worker with the rights of the laboratory's own.
+// run starts a worker with the same permissions as the laboratory's own.
 func (w *stage) run(flags ...string) *process {
 	w.T.Helper()
 	log, err := os.Create(filepath.Join(w.Lab.Dir(), "logs", "second-worker.log"))
@@ -288,13 +289,13 @@ func (w *stage) run(flags ...string) *process {
 	return p
 }
 
-// kill kills the worker, which has no chance to let its Lease go.
+// kill kills the worker, which has no chance to release its Lease.
 func (p *process) kill() {
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)
 	p.ended.Wait()
 }
 
-// pool is a NodePool whose nodes go for drift only; another generation lets them drift.
+// pool returns a NodePool whose nodes are removed for drift only; a change of generation makes them drift.
 func pool(name string, generation int) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.sh/v1
@@ -311,7 +312,7 @@ spec:
 `, name, generation)
 }
 
-// workload is a Deployment each of whose pods has a node of the pool of its name.
+// workload returns a Deployment each of whose pods gets its own node of the pool of the same name.
 func workload(name string, replicas int) string {
 	return fmt.Sprintf(`
 apiVersion: v1

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// clock is what a worker's clock is ahead of this machine's, in a file that the worker reads. A process has no clock of its
-// own, and stepping the machine's would step everybody's: so the worker is built with a standard library whose time.Now adds
-// what the file says. Monotonic time goes on as it is, as it does when a clock is stepped. Nothing else about the program
-// differs.
+// clock is by how much a worker's clock is ahead of this machine's, in a file that the worker reads. A process has no clock
+// of its own, and stepping the machine's clock would affect every process: so the worker is built with a standard library
+// whose time.Now adds the file's value. Monotonic time continues unchanged, as it does when a clock is stepped. The program
+// differs in nothing else.
 type clock struct{ file, program string }
 
-// nowInTime is where time.Now reads the clock, in the standard library's time.go.
+// nowInTime is the line in the standard library's time.go at which time.Now reads the clock.
 const nowInTime = "\tsec, nsec, mono := runtimeNow()\n"
 
 // stepped is added to the standard library's package time.
@@ -99,7 +99,7 @@ func buildWithClock(t testing.TB) *clock {
 	return c
 }
 
-// step has the worker's clock be ahead by so much; behind where that is negative.
+// step sets by how much the worker's clock is ahead, or behind if negative.
 func (c *clock) step(ahead time.Duration) error {
 	return os.WriteFile(c.file, strconv.AppendInt(nil, int64(ahead/time.Second), 10), 0o600)
 }

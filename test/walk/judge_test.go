@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// TestWitness holds that the witness finds in the audit log what it is there for, and nothing else.
+// TestWitness checks that the witness finds violations in the audit log, and nothing else.
 func TestWitness(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)

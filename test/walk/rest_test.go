@@ -19,12 +19,12 @@ import (
 const (
 	// restsWithin is how long everything may take to come to rest.
 	restsWithin = 4 * time.Minute
-	// comesWithin is how long a machine may take to serve before the walker, like a person, deletes its claim: one that
-	// never registers would be given up after fifteen minutes.
+	// comesWithin is how long a machine may take to serve before the walker, like a person, deletes its claim: a machine
+	// that never registers would be given up only after fifteen minutes.
 	comesWithin = time.Minute
 )
 
-// rest ends all that disturbs, and says what has not come to rest in time; empty if all has.
+// rest ends all disturbances, and returns what has not come to rest in time; empty if everything has.
 func (w *walker) rest() (wrong string) {
 	w.Heal()
 	w.release()
@@ -66,7 +66,7 @@ func (w *walker) rest() (wrong string) {
 	return ""
 }
 
-// restless says what is not at rest; empty if all is.
+// restless returns what is not at rest; empty if everything is.
 func (w *walker) restless() string {
 	for _, name := range workloads {
 		running := 0

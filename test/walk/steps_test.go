@@ -20,16 +20,16 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// step is something that happens. Its own seed decides about the rest: the same step does the same, whatever came before.
+// step is one event. Its own seed decides its details: the same step does the same, whatever came before.
 type step struct {
 	deed  int
 	seed  uint64
 	pause time.Duration
 }
 
-// steps are the way of a leg: there are pods first, of which the first nodes are given time to serve.
+// steps returns the steps of a leg: first it creates pods, and gives the first nodes time to serve.
 func steps(seed uint64, count int) []step {
-	random := rand.New(rand.NewPCG(seed, 0)) // a walk is to be walked again
+	random := rand.New(rand.NewPCG(seed, 0)) // a walk must be repeatable
 	way := make([]step, 0, count)
 	for i := range count {
 		next := step{deed: random.IntN(len(deeds)), seed: random.Uint64(), pause: time.Duration(random.IntN(3000)) * time.Millisecond}
@@ -41,10 +41,10 @@ func steps(seed uint64, count int) []step {
 	return way
 }
 
-// crowd is the deed by which there are pods of every workload.
+// crowd is the deed that creates pods of every workload.
 const crowd = 0
 
-// deeds are what can happen. Each says what it has done; what cannot be done at the moment is no matter.
+// deeds are the possible events. Each returns what it has done; one that is not possible at the moment does nothing.
 var deeds = []func(w *walker, random *rand.Rand) string{
 	scaleAll, scale, scale, closeBudget, openBudget,
 	drain, drain, cancelDrain, editClaim, deleteClaim, editNode, deleteNode, takeFinalizerOff, takeNodeFinalizerOff,
@@ -111,7 +111,7 @@ func deleteClaim(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("delete NodeClaim %s: %v", claim.Name, w.Delete(w.Context(), claim))
 }
 
-// editClaim has a claim not be disrupted, or lets it be disrupted again.
+// editClaim protects a claim from disruption, or lifts the protection.
 func editClaim(w *walker, random *rand.Rand) string {
 	claim := w.anyClaim(random)
 	if claim == nil {
@@ -122,7 +122,7 @@ func editClaim(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("annotate NodeClaim %s with %s=%s: %v", claim.Name, karpv1.DoNotDisruptAnnotationKey, value, w.Patch(w.Context(), claim, patch))
 }
 
-// editNode cordons a node or uncordons it, or takes the taint off that says it is disrupted.
+// editNode cordons or uncordons a node, or removes the taint of a node being disrupted.
 func editNode(w *walker, random *rand.Rand) string {
 	name := w.anyNode(random)
 	if name == "" {
@@ -178,7 +178,7 @@ func editPool(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("edit the NodePool, which makes all nodes drift: %v", w.Patch(w.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, patch))
 }
 
-// deletePool deletes the NodePool, which takes its nodes with it, and makes it anew after a while.
+// deletePool deletes the NodePool, and with it its nodes, and creates it again after a while.
 func deletePool(w *walker, random *rand.Rand) string {
 	pause := time.Duration(1+random.IntN(20)) * time.Second
 	err := w.Delete(w.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: w.pool.GetName()}})
@@ -192,7 +192,7 @@ func editClass(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("edit the EC2NodeClass, which makes all nodes drift: %v", w.Patch(w.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: w.class.GetName()}}, patch))
 }
 
-// deleteClass deletes the EC2NodeClass. It is there for as long as a NodeClaim has it, and launches nothing.
+// deleteClass deletes the EC2NodeClass. It continues to exist for as long as a NodeClaim uses it, and launches nothing.
 func deleteClass(w *walker, _ *rand.Rand) string {
 	return fmt.Sprintf("delete the EC2NodeClass: %v", w.Delete(w.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: w.class.GetName()}}))
 }
@@ -208,7 +208,7 @@ func takeBack(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("EC2 takes %s of %s back in %s: %v", id, claim.Name, notice, w.ask("/_sim/interrupt", fmt.Sprintf(`{"instances": [%q], "notice": %q}`, id, notice)))
 }
 
-// kill ends an instance at once, as a failure of its host would.
+// kill terminates an instance at once, as a failure of its host would.
 func kill(w *walker, random *rand.Rand) string {
 	claim := w.anyClaim(random)
 	if claim == nil || claim.Status.ProviderID == "" {
@@ -219,7 +219,7 @@ func kill(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("the host of %s of %s fails: %v", id, claim.Name, w.ask("/_sim/kill", fmt.Sprintf(`{"instances": [%q]}`, id)))
 }
 
-// ask asks the simulated EC2 for something that it may refuse.
+// ask sends the simulated EC2 a request that it may refuse.
 func (w *walker) ask(path, question string) error {
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.Lab.EC2SimURL()+path, strings.NewReader(question))
 	if err != nil {
@@ -276,7 +276,7 @@ func killSecond(w *walker, _ *rand.Rand) string {
 	return "kill the second worker"
 }
 
-// servers are what everything else stands on.
+// servers are the components that everything else depends on.
 var servers = []lab.Component{lab.Temporal, lab.APIServer, lab.Etcd}
 
 func killServer(w *walker, random *rand.Rand) string {
@@ -284,7 +284,7 @@ func killServer(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("kill %s: %v", server, w.Lab.Kill(server, syscall.SIGKILL))
 }
 
-// stopServer has a server answer nobody for a while.
+// stopServer suspends a server for a while.
 func stopServer(w *walker, random *rand.Rand) string {
 	server, pause := servers[random.IntN(len(servers))], time.Duration(1+random.IntN(15))*time.Second
 	err := w.Lab.Kill(server, syscall.SIGSTOP)
@@ -315,14 +315,14 @@ func press(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("%s %s: %v", button, id, err)
 }
 
-// stealLease has another controller hold the Lease for a while.
+// stealLease lets another controller hold the Lease for a while.
 func stealLease(w *walker, random *rand.Rand) string {
 	held := time.Duration(2+random.IntN(35)) * time.Second
 	err := w.hold("karpenter-76f8d_5e1a", held)
 	return fmt.Sprintf("another controller holds the Lease for %s: %v", held, err)
 }
 
-// rollSecond has the second worker be replaced by another version of Tenon, or by the first worker's again.
+// rollSecond replaces the second worker by another version of Tenon, or by the first worker's again.
 func rollSecond(w *walker, _ *rand.Rand) string {
 	if build := w.second.roll(); build != "" {
 		return "replace the second worker by one of build " + build
@@ -330,7 +330,7 @@ func rollSecond(w *walker, _ *rand.Rand) string {
 	return "replace the second worker by one of the first one's build"
 }
 
-// stepClock steps the second worker's clock, by up to ten minutes either way, and back after a while.
+// stepClock steps the second worker's clock by up to ten minutes in either direction, and back after a while.
 func stepClock(w *walker, random *rand.Rand) string {
 	ahead, lasts := time.Duration(random.IntN(1200)-600)*time.Second, time.Duration(5+random.IntN(40))*time.Second
 	clock := w.second.clock

@@ -1,7 +1,7 @@
 // Package walk_test takes random walks: everything that can happen to a cluster, to Temporal and to EC2 happens in an order
-// that a seed decides, to two workers. A guard watches all the time, and after each leg of a walk, when nobody disturbs any
-// more, everything has to come to rest: every pod runs, every claim has one instance and one workflow, nothing is tainted and
-// nothing is paid for that nobody owns. The README keeps the record of what walks have found.
+// that a seed decides, with two workers. A guard watches all the time. After each leg of a walk, when all disturbances have
+// ended, everything must come to rest: every pod runs, every claim has one instance and one workflow, nothing is tainted,
+// and nothing costs money without an owner. The README records what walks have found.
 package walk_test
 
 import (
@@ -21,19 +21,19 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 8)) }
 
 const (
-	// walkFor is how long is walked where the environment variable TENON_WALK does not say otherwise: about four legs.
+	// walkFor is how long the test walks unless the environment variable TENON_WALK says otherwise: about four legs.
 	walkFor = 6 * time.Minute
-	// fixedLegs are the first legs, whose seeds are their numbers, so that one run can be compared with another. The seeds of
-	// the others are fresh.
+	// fixedLegs is the number of first legs, whose seeds are their numbers, so that runs can be compared. The other legs
+	// have fresh seeds.
 	fixedLegs = 2
 	// legSteps is how many steps a leg has before everything has to come to rest.
 	legSteps = 20
-	// shrinkTries is how often a leg that went wrong is walked again to find out which of its steps matter.
+	// shrinkTries is how often a failed leg is repeated to find out which of its steps matter.
 	shrinkTries = 16
 )
 
-// TestWalk walks leg after leg: the first two have fixed seeds, the others fresh ones. TENON_WALK_SEED walks the one leg with
-// that seed. Where TENON_WALK_SHRINK is set, a leg that goes wrong is shrunk.
+// TestWalk walks leg after leg: the first two have fixed seeds, the others fresh ones. TENON_WALK_SEED walks only the leg
+// with that seed. With TENON_WALK_SHRINK, a leg that fails is shrunk.
 func TestWalk(t *testing.T) {
 	length, only := walkFor, uint64(0)
 	if text := os.Getenv("TENON_WALK"); text != "" {
@@ -80,8 +80,8 @@ func freshSeed(t *testing.T) uint64 {
 	return binary.LittleEndian.Uint64(random[:]) >> 32 // short enough to be typed
 }
 
-// shrink walks a leg that went wrong again and again on new laboratories, leaving out steps for as long as it still goes
-// wrong, and tells the shortest story.
+// shrink repeats a failed leg on new laboratories, leaving out steps as long as it still fails, and reports the shortest
+// sequence.
 func shrink(t *testing.T, way []step) {
 	var story []string
 	fails := func(way []step) bool {

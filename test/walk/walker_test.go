@@ -29,13 +29,13 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// queueName is the queue EventBridge puts interruptions into.
+// queueName is the queue into which EventBridge puts interruptions.
 const queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 
-// workerFlags are those of both workers.
+// workerFlags are the flags of both workers.
 var workerFlags = []string{"--sweep-interval=10s", "--interruption-queue=" + queueName, "--sweep-most=1"}
 
-// workloads are Deployments in namespaces of their names, with a NodePool's machines to themselves.
+// workloads are Deployments in namespaces of their names, which have a NodePool's machines to themselves.
 var workloads = []string{"api", "batch", "web"}
 
 // walker walks in a laboratory.
@@ -45,17 +45,17 @@ type walker struct {
 	ledger *world.BudgetLedger
 	second *secondWorker
 	witness
-	// pool and class are the NodePool and the EC2NodeClass as they were at first.
+	// pool and class are the NodePool and the EC2NodeClass in their original state.
 	pool  *karpv1.NodePool
 	class *awsv1.EC2NodeClass
-	// wanted is how many pods each workload is to have, story what has happened.
+	// wanted is how many pods each workload should have, story is what has happened.
 	wanted map[string]int
 	story  []string
-	// pending is what will happen by itself.
+	// pending are the delayed actions that are still to come.
 	pending sync.WaitGroup
 }
 
-// enter starts a laboratory with two workers, where nodes that are not needed go at once.
+// enter starts a laboratory with two workers, in which unneeded nodes are removed soon.
 func enter(t *testing.T) *walker {
 	t.Helper()
 	w := &walker{World: world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: workerFlags}), wanted: map[string]int{}}
@@ -90,11 +90,12 @@ func enter(t *testing.T) *walker {
 	return w
 }
 
-// walk takes the steps of a leg and then waits until everything is at rest. It says what went wrong; empty if nothing did.
+// walk takes the steps of a leg and then waits until everything is at rest. It returns what went wrong; empty if nothing
+// did.
 func (w *walker) walk(way []step) (wrong string) {
 	w.story = nil
 	for i, s := range way {
-		random := rand.New(rand.NewPCG(s.seed, 0)) // a walk is to be walked again
+		random := rand.New(rand.NewPCG(s.seed, 0)) // a walk must be repeatable
 		w.story = append(w.story, fmt.Sprintf("%2d. %s %s", i+1, time.Now().UTC().Format("15:04:05"), deeds[s.deed](w, random)))
 		time.Sleep(s.pause)
 	}
@@ -105,8 +106,8 @@ func (w *walker) walk(way []step) (wrong string) {
 	return w.judge()
 }
 
-// restore makes the NodePool and the EC2NodeClass anew where they are gone. The claims of a class that is being removed are
-// deleted, as its owner would do it.
+// restore creates the NodePool and the EC2NodeClass again if they are gone. If the class is being deleted, it deletes the
+// claims, as the class's owner would.
 func (w *walker) restore() error {
 	var class awsv1.EC2NodeClass
 	err := w.Get(w.Context(), client.ObjectKeyFromObject(w.class), &class)
@@ -122,7 +123,7 @@ func (w *walker) restore() error {
 	return err
 }
 
-// later has something happen by itself.
+// later does something after a delay.
 func (w *walker) later(after time.Duration, what func()) {
 	w.pending.Go(func() {
 		time.Sleep(after)
@@ -130,7 +131,7 @@ func (w *walker) later(after time.Duration, what func()) {
 	})
 }
 
-// anyClaim is some NodeClaim that is not on its way out, nil if there is none or nobody can be asked.
+// anyClaim returns some NodeClaim, or nil if there is none or the API server does not answer.
 func (w *walker) anyClaim(random *rand.Rand) *karpv1.NodeClaim {
 	var list karpv1.NodeClaimList
 	if err := w.List(w.Context(), &list); err != nil || len(list.Items) == 0 {
@@ -139,7 +140,7 @@ func (w *walker) anyClaim(random *rand.Rand) *karpv1.NodeClaim {
 	return &list.Items[random.IntN(len(list.Items))]
 }
 
-// anyNode is the name of some Node, empty if there is none or nobody can be asked.
+// anyNode returns the name of some Node, or an empty string if there is none or the API server does not answer.
 func (w *walker) anyNode(random *rand.Rand) string {
 	var list corev1.NodeList
 	if err := w.List(w.Context(), &list); err != nil || len(list.Items) == 0 {
@@ -148,7 +149,7 @@ func (w *walker) anyNode(random *rand.Rand) string {
 	return list.Items[random.IntN(len(list.Items))].Name
 }
 
-// executions are the ids of workflows; none if nobody can be asked.
+// executions returns the ids of workflows; none if Temporal does not answer.
 func (w *walker) executions(query string) []string {
 	asking, stop := context.WithTimeout(w.Context(), 5*time.Second)
 	defer stop()
@@ -163,10 +164,10 @@ func (w *walker) executions(query string) []string {
 	return ids
 }
 
-// leaseName is the Lease that says who acts.
+// leaseName is the Lease that decides who acts.
 const leaseName = "karpenter-leader-election"
 
-// hold has somebody hold the Lease for a while, renewing it, and then let go.
+// hold lets somebody hold the Lease for a while, renewing it, and then releases it.
 func (w *walker) hold(holder string, held time.Duration) error {
 	take := func(holder string, lasts int32) error {
 		var lease coordinationv1.Lease
@@ -192,7 +193,7 @@ func (w *walker) hold(holder string, held time.Duration) error {
 	return err
 }
 
-// release has whoever holds the Lease let go of it, if that is nobody of ours.
+// release releases the Lease if a holder other than Tenon's workers has it.
 func (w *walker) release() {
 	var lease coordinationv1.Lease
 	for range 10 {
@@ -210,16 +211,16 @@ func (w *walker) release() {
 	}
 }
 
-// secondWorker is a worker beside the laboratory's own. It is started again whenever it dies. Its ways to the API server and
-// to Temporal can be cut.
+// secondWorker is a worker beside the laboratory's own. It is restarted whenever it dies. Its connections to the API server
+// and to Temporal can be cut.
 type secondWorker struct {
 	apiServer, temporal *world.Wire
-	// clock is its own; nil where it has this machine's.
+	// clock is the worker's own clock; nil if it uses this machine's.
 	clock *clock
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
-	// build is the version of Tenon that it is next; empty for the first worker's.
+	// build is the version of Tenon for its next start; empty for the first worker's.
 	build   string
 	stopped bool
 	ended   sync.WaitGroup
@@ -271,7 +272,7 @@ func startSecond(w *world.World) *secondWorker {
 	return s
 }
 
-// kill kills it; it comes back.
+// kill kills the process, which is then restarted.
 func (s *secondWorker) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +281,7 @@ func (s *secondWorker) kill() {
 	}
 }
 
-// roll ends it in order; what comes back is another build, or the first worker's again.
+// roll stops the process gracefully; it is restarted with another build, or with the first worker's again.
 func (s *secondWorker) roll() (build string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +296,7 @@ func (s *secondWorker) roll() (build string) {
 	return s.build
 }
 
-// end kills it for good.
+// end kills the worker for good.
 func (s *secondWorker) end() {
 	s.mu.Lock()
 	s.stopped = true
@@ -304,7 +305,7 @@ func (s *secondWorker) end() {
 	s.ended.Wait()
 }
 
-// workload is a Deployment; the pods of api need a machine each.
+// workload returns a Deployment; the pods of api need a machine each.
 func workload(name string, replicas int) string {
 	apart := ""
 	if name == "api" {
@@ -330,7 +331,7 @@ spec:
 `), name, replicas, apart)
 }
 
-// budget lets so many pods of a workload be away.
+// budget returns a PodDisruptionBudget that lets this many pods of a workload be unavailable.
 func budget(name string, most int) string {
 	return fmt.Sprintf("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {namespace: %[1]s, name: app}\nspec: {maxUnavailable: %[2]d, selector: {matchLabels: {app: %[1]s}}}\n", name, most)
 }

@@ -18,27 +18,27 @@ import (
 )
 
 const (
-	// noticesWithin is how long a worker may go on that has lost the Lease to another controller.
+	// noticesWithin is how long a worker may continue after it has lost the Lease to another controller.
 	noticesWithin = 12 * time.Second
-	// arrivesWithin is how long requests may be under way that were sent before a process or a network stood still.
+	// arrivesWithin is how long requests may be delayed that were sent before a process or a network was suspended.
 	arrivesWithin = 5 * time.Second
-	// tellingTakes is how long EC2 may take to hear that a machine ends, after the last look at its node.
+	// tellingTakes is how long it may take from the last look at a node until EC2 receives the termination of its machine.
 	tellingTakes = 5 * time.Second
-	// maxEvents is how long the history of a node's life may become, however much happens to it. Fifty are enough for one that
-	// nothing happens to.
+	// maxEvents limits the history of a node's life, however much happens to it. Fifty events are enough for an uneventful
+	// one.
 	maxEvents = 400
 )
 
-// witness remembers what the logs of the API server and the histories of Temporal are judged by.
+// witness records what is needed to judge the API server's logs and Temporal's histories.
 type witness struct {
 	mu sync.Mutex
-	// hosts are the nodes of all pods ever, by namespace/name. What is forced are nodes whose pods need not be evicted: they
-	// have a deadline, or their machine is gone.
+	// hosts are the nodes of all pods there ever were, by namespace/name. forced are the nodes whose pods need not be
+	// evicted: the node has a deadline, or its machine is gone.
 	hosts  map[string]string
 	forced map[string]bool
-	// opened is when somebody last took the taint off a node.
+	// opened is when somebody last removed the taint from a node.
 	opened map[string]time.Time
-	// thefts are when another controller held the Lease, thaws when something went on that had stood still.
+	// thefts are the times when another controller held the Lease, thaws the times when something suspended continued.
 	thefts []theft
 	thaws  []time.Time
 	// judged is how much of the audit log has been judged.
@@ -47,7 +47,7 @@ type witness struct {
 
 type theft struct{ from, to time.Time }
 
-// watchPods begins to remember where pods are.
+// watchPods starts recording where pods are.
 func (w *walker) watchPods() {
 	w.hosts, w.forced, w.opened = map[string]string{}, map[string]bool{}, map[string]time.Time{}
 	w.Observe(map[client.Object]func(any, bool){&corev1.Pod{}: func(object any, _ bool) {
@@ -59,35 +59,35 @@ func (w *walker) watchPods() {
 	}})
 }
 
-// force notes that the pods of a node need not be evicted.
+// force records that the pods of a node need not be evicted.
 func (t *witness) force(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forced[node] = true
 }
 
-// open notes that somebody has taken the taint off a node.
+// open records that somebody has removed the taint from a node.
 func (t *witness) open(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.opened[node] = time.Now()
 }
 
-// stolen notes when another controller held the Lease.
+// stolen records when another controller held the Lease.
 func (t *witness) stolen(from, to time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.thefts = append(t.thefts, theft{from, to})
 }
 
-// thawed notes that something goes on that stood still.
+// thawed records that something suspended continues.
 func (t *witness) thawed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.thaws = append(t.thaws, time.Now())
 }
 
-// judge says what others have written down against Tenon since it was last asked; empty if nothing.
+// judge returns the violations found in logs and histories since the last call; empty if there are none.
 func (w *walker) judge() string {
 	writes, instances := w.Writes(), w.Instances()
 	w.witness.mu.Lock()
@@ -100,8 +100,8 @@ func (w *walker) judge() string {
 	return strings.Join(wrong, "; ")
 }
 
-// excuse notes the nodes that somebody opened when their machines had been told to end: a pod that comes to such a machine can
-// only be lost. The lock is held.
+// excuse marks as forced the nodes that somebody opened when their machines had been told to terminate: a pod that is bound
+// to such a machine can only be lost. The lock is held.
 func (t *witness) excuse(instances []ec2sim.Instance) {
 	for _, instance := range instances {
 		opened, some := t.opened[instance.PrivateDNS]
@@ -111,7 +111,8 @@ func (t *witness) excuse(instances []ec2sim.Instance) {
 	}
 }
 
-// unfenced are writes while another controller held the Lease, but for those by which the Lease is asked for. The lock is held.
+// unfenced returns the writes while another controller held the Lease, apart from those that ask for the Lease. The lock is
+// held.
 func (t *witness) unfenced(writes []world.Request) []string {
 	var wrong []string
 	for _, write := range writes {
@@ -129,8 +130,8 @@ func (t *witness) unfenced(writes []world.Request) []string {
 	return wrong
 }
 
-// unevicted are pods that Tenon deleted instead of evicting them, on nodes that had no deadline. The API server holds
-// evictions against PodDisruptionBudgets. The lock is held.
+// unevicted returns the pods that Tenon deleted instead of evicting them, on nodes without a deadline. PodDisruptionBudgets
+// need no check, because the API server applies them to evictions. The lock is held.
 func (t *witness) unevicted(writes []world.Request) []string {
 	var wrong []string
 	for _, write := range writes {
@@ -142,8 +143,8 @@ func (t *witness) unevicted(writes []world.Request) []string {
 	return wrong
 }
 
-// reasonOf is why a claim went, as its workflow has it in the end; empty where a person has ended that, or where it serves
-// again.
+// reasonOf returns why a claim was removed, from the result of its workflow; empty if a person ended the workflow, or if it
+// runs again.
 func (w *walker) reasonOf(claim string) string {
 	ctx, stop := context.WithTimeout(w.Context(), 5*time.Second)
 	defer stop()
@@ -154,7 +155,7 @@ func (w *walker) reasonOf(claim string) string {
 	return result.Reason
 }
 
-// unhealthy are workflows that failed, that cannot go on, or that have cost too much.
+// unhealthy returns the workflows that failed, that cannot continue, or that have cost too much.
 func (w *walker) unhealthy() []string {
 	var wrong []string
 	for _, failed := range w.Executions("ExecutionStatus IN ('Failed', 'TimedOut')") {

@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// pods are each pending, or not, for a reason of its own.
+// pods are pods that are each pending, or not, for a different reason.
 const pods = `
 apiVersion: v1
 kind: Pod
@@ -44,7 +44,7 @@ spec:
   containers: [{name: c, image: nginx, resources: {requests: {cpu: 100m}}}]
 `
 
-// story is what the test reads of `tenon why pod -o json`.
+// story is the part of `tenon why pod -o json` that the test reads.
 type story struct {
 	State, Summary, Node, NodeClaim, InstanceType, Verdict string
 	PricePerHour                                           float64
@@ -109,7 +109,7 @@ func TestWhyPod(t *testing.T) {
 		return said == 1, "said several times, or never"
 	})
 
-	// And so does who plans for a dump of the cluster somewhere else.
+	// So does tenon plan for a dump of the cluster.
 	dump, err := w.Kubectl("get", "nodes,nodepools,ec2nodeclasses,nodeclaims,daemonsets,pods", "--all-namespaces", "-o", "yaml")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, dump)

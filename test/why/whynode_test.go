@@ -25,14 +25,15 @@ spec:
   containers: [{name: c, image: nginx, resources: {requests: {cpu: 100m}}}]
 `
 
-// nodeStory is what the test reads of `tenon why node -o json`.
+// nodeStory is the part of `tenon why node -o json` that the test reads.
 type nodeStory struct {
 	State, Summary, Node, NodeClaim, NodePool string
 	Verdicts                                  []struct{ Reason, Cause, Message string }
 	Past                                      *struct{ Reason, Node, NodeClaim string }
 }
 
-// TestWhyNode asks about one node through its life: while it stays, by either of its names, and when it is gone.
+// TestWhyNode asks about one node throughout its life: while it stays, by its node name and its claim name, and when it is
+// gone.
 func TestWhyNode(t *testing.T) {
 	t.Parallel()
 	w := world.Start(t, world.Options{})

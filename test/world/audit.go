@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// Request is one request to the API server, as its audit log has it.
+// Request is one request to the API server, from its audit log.
 type Request struct {
 	Verb string
-	// URI is the path and the query that were asked for.
+	// URI is the path and the query of the request.
 	URI string
-	// Resource is the resource and, where there is one, the subresource: nodeclaims/status.
+	// Resource is the resource and the subresource, if any: nodeclaims/status.
 	Resource        string
 	Namespace, Name string
 	Code            int
 	At              time.Time
 }
 
-// Reads says whether the request only reads.
+// Reads reports whether the request only reads.
 func (r Request) Reads() bool { return r.Verb == "get" || r.Verb == "list" || r.Verb == "watch" }
 
-// OfAll says whether the request asks for all objects of a resource, be it to list or to watch them: neither for those of
-// one namespace nor for those that a selector admits. The further pages of a list are no lists of their own.
+// OfAll reports whether the request lists or watches all objects of a resource, not only those of one namespace or those
+// that a selector admits. Further pages of a list do not count as lists.
 func (r Request) OfAll() bool {
 	path, query, _ := strings.Cut(r.URI, "?")
 	return (r.Verb == "list" || r.Verb == "watch") && !strings.Contains(path, "/namespaces/") && !strings.Contains(query, "Selector=") && !strings.Contains(query, "continue=")
 }
 
-// Writes returns the writes Tenon's worker has made so far, refused ones included.
+// Writes returns the writes that Tenon's worker has made so far, refused ones included.
 func (w *World) Writes() []Request {
 	w.T.Helper()
 	return w.WritesOf("tenon")
@@ -44,8 +44,8 @@ func (w *World) WritesOf(user string) []Request {
 	return slices.DeleteFunc(w.requestsOf(user), func(r Request) bool { return r.Reads() })
 }
 
-// Requests returns the requests Tenon's workers have made so far: all of them where Options.Reads asks for that, otherwise
-// the writes alone. A watch is there once it has ended.
+// Requests returns the requests that Tenon's workers have made so far: all of them with Options.Reads, otherwise only the
+// writes. A watch is included once it has ended.
 func (w *World) Requests() []Request {
 	w.T.Helper()
 	return w.requestsOf("tenon")

@@ -19,20 +19,20 @@ import (
 )
 
 // BudgetLedger watches over NodePools' budgets. Whenever a node begins to be disrupted it counts, from its own watches of
-// Nodes, NodeClaims and NodePools, how many nodes of the pool are disrupted then and how many the pool's budgets allow at
-// that moment for each reason. Which of the reasons it was is known later.
-// It is asked about the NodeClaims of a scene: those that have one value of a label.
+// Nodes, NodeClaims and NodePools, how many nodes of the pool are disrupted and how many the pool's budgets allow at that
+// moment for each reason. Which of the reasons applies is known only later. It is queried by scene: the NodeClaims with one
+// value of a label.
 type BudgetLedger struct {
 	kube client.Client
-	// label is the key of the label that names a claim's scene; empty where all are of the scene "".
+	// label is the key of the label that names a claim's scene; if empty, all claims belong to the scene "".
 	label  string
 	mu     sync.Mutex
 	claims map[string]*karpv1.NodeClaim
 	nodes  map[string]*corev1.Node // by claim
 	pools  map[string]*karpv1.NodePool
 	begun  map[string]bool // by claim
-	// sizes are the numbers of nodes that a pool had lately: a decision is carried out a moment after it was made, and
-	// a share of more nodes may have been meant.
+	// sizes are a pool's recent numbers of nodes: a decision is carried out a moment after it was made, and may refer to a
+	// share of more nodes.
 	sizes  map[string][]size
 	starts []start
 	peaks  map[string]int
@@ -44,23 +44,23 @@ type size struct {
 	nodes int
 }
 
-// lately is how long a decision may take to be carried out on a busy machine.
+// lately is how long it may take to carry out a decision on a busy machine.
 const lately = 15 * time.Second
 
-// start is one node that began to be disrupted.
+// start records a node that began to be disrupted.
 type start struct {
 	at                 time.Time
 	scene, pool, claim string
 	disrupted          int
-	// allowed is the most the budgets allowed lately, by reason.
+	// allowed is the most that the budgets allowed recently, by reason.
 	allowed map[karpv1.DisruptionReason]int
 }
 
-// budgeted are the reasons that budgets know.
+// budgeted are the reasons to which budgets apply.
 var budgeted = []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty, karpv1.DisruptionReasonDrifted, karpv1.DisruptionReasonUnderutilized}
 
-// WatchBudgets begins to watch over budgets until the test ends. The label is the key of the one that names the scene of a
-// NodeClaim; empty for one scene alone.
+// WatchBudgets watches over budgets until the test ends. label is the key of the label that names the scene of a NodeClaim;
+// empty if there is only one scene.
 func (w *World) WatchBudgets(label string) *BudgetLedger {
 	w.T.Helper()
 	l := newBudgetLedger(label)
@@ -119,7 +119,7 @@ func (l *BudgetLedger) nodeChanged(object any, deleted bool) {
 	}
 }
 
-// look notes that a claim's node has begun to be disrupted, or has been given back.
+// look records that a claim's node has begun to be disrupted, or has been given back.
 func (l *BudgetLedger) look(claim, pool string) {
 	nodes, disrupted := l.census(pool)
 	now := time.Now()
@@ -143,15 +143,15 @@ func (l *BudgetLedger) look(claim, pool string) {
 	l.confirm(len(l.starts)-1, most)
 }
 
-// allow notes what a pool's budgets allow, or have allowed lately.
+// allow records what a pool's budgets allow now, or allowed recently.
 func (l *BudgetLedger) allow(s *start, pool *karpv1.NodePool, now time.Time, nodes int) {
 	for _, reason := range budgeted {
 		s.allowed[reason] = max(s.allowed[reason], allowed(pool, reason, nodes, now), allowed(pool, reason, nodes, now.Add(-lately)))
 	}
 }
 
-// confirm asks once more for what looks like too much, since the watches do not wait for each other: a node that is being
-// terminated already counts no more, and a budget that was raised just now allows more.
+// confirm reads the objects once more if a count looks like a violation, because the watches are not synchronized: a node
+// that is being terminated already no longer counts, and a budget that was raised just now allows more.
 func (l *BudgetLedger) confirm(index, nodes int) {
 	s := l.starts[index]
 	if !slices.ContainsFunc(budgeted, func(r karpv1.DisruptionReason) bool { return s.disrupted > s.allowed[r] }) || l.kube == nil {
@@ -187,8 +187,8 @@ func (l *BudgetLedger) confirm(index, nodes int) {
 	}()
 }
 
-// census counts a pool's nodes: those that are initialized and not being terminated, and among them those that are not
-// ready or on their way out.
+// census counts a pool's nodes: those that are initialized and not being terminated, and among them those that are not ready
+// or are being removed.
 func (l *BudgetLedger) census(pool string) (nodes, disrupted int) {
 	for name, claim := range l.claims {
 		if claim.Labels[karpv1.NodePoolLabelKey] != pool || !claim.IsTrue(karpv1.ConditionTypeInitialized) || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
@@ -214,7 +214,7 @@ func hasDisruptedTaint(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey })
 }
 
-// allowed is how many of a pool's nodes its budgets allow to be disrupted at once for a reason.
+// allowed returns how many of a pool's nodes its budgets allow to be disrupted at once for a reason.
 func allowed(pool *karpv1.NodePool, reason karpv1.DisruptionReason, nodes int, now time.Time) int {
 	zone := time.UTC
 	if name := pool.Annotations[karpv1.BudgetTimezoneAnnotationKey]; name != "" {
@@ -234,7 +234,7 @@ func allowed(pool *karpv1.NodePool, reason karpv1.DisruptionReason, nodes int, n
 	return least
 }
 
-// worth is the number that a budget names of so many nodes; a share of them is rounded up.
+// worth returns the number of nodes that a budget means for a pool of this size; a share is rounded up.
 func worth(text string, nodes int) int {
 	percent, share := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(percent)
@@ -247,7 +247,7 @@ func worth(text string, nodes int) int {
 	return n
 }
 
-// inForce says whether a budget's schedule has fired no longer ago than its duration.
+// inForce reports whether a budget's schedule has fired no longer ago than its duration.
 func inForce(budget *karpv1.Budget, now time.Time) bool {
 	if budget.Schedule == nil {
 		return true
@@ -256,8 +256,9 @@ func inForce(budget *karpv1.Budget, now time.Time) bool {
 	return err == nil && budget.Duration != nil && !schedule.Next(now.Add(-budget.Duration.Duration)).After(now)
 }
 
-// Violations are the nodes of a scene that were disrupted beyond the budgets for a reason that budgets know. What people and
-// EC2 took lately beside is not counted: it may have come between a decision and its carrying out.
+// Violations returns the nodes of a scene that were disrupted beyond the budgets for a reason to which budgets apply. Nodes
+// that people and EC2 removed within the same moments are not counted: they may have gone between a decision and its
+// execution.
 func (l *BudgetLedger) Violations(scene string, reasonOf func(claim string) string) []string {
 	l.mu.Lock()
 	starts := slices.Clone(l.starts)
@@ -285,21 +286,21 @@ func (l *BudgetLedger) Violations(scene string, reasonOf func(claim string) stri
 	return broken
 }
 
-// Peak is how many nodes of a pool were ever disrupted at once.
+// Peak returns the largest number of nodes of a pool that were disrupted at once.
 func (l *BudgetLedger) Peak(pool string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.peaks[pool]
 }
 
-// Forget looks no longer at a scene: what it made is being deleted.
+// Forget stops checking a scene: what it created is being deleted.
 func (l *BudgetLedger) Forget(scene string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed[scene] = true
 }
 
-// Summary says how much was watched.
+// Summary describes how much was watched.
 func (l *BudgetLedger) Summary() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// TestBudgetLedger holds that the watcher of budgets finds nodes that were disrupted beyond them, and only those.
+// TestBudgetLedger checks that the watcher of budgets finds nodes that were disrupted beyond them, and only those.
 func TestBudgetLedger(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()

@@ -24,23 +24,23 @@ import (
 )
 
 const (
-	// maxUnowned is how long an instance that nobody owns may live.
+	// maxUnowned is how long an instance without an owner may live.
 	maxUnowned = 2 * time.Minute
-	// quietWithin is how long a guard waits for anything. Nothing is proved by its being shorter.
+	// quietWithin is how long a guard waits for anything. A shorter limit would prove nothing.
 	quietWithin = 5 * time.Minute
 )
 
-// Guard watches the laboratory from outside and remembers everything it has ever seen, so that what must never happen is
-// noticed even where it was put right a moment later. It goes on through crashes of the whole laboratory.
+// Guard watches the laboratory from outside and remembers everything it has ever seen, so that it notices what must never
+// happen even if it is corrected a moment later. It continues through crashes of the whole laboratory.
 type Guard struct {
 	kube client.WithWatch
 	sim  string
 
 	mu sync.Mutex
-	// claims are all claims ever, by UID; instances all instances ever, by id.
+	// claims are all claims ever seen, by UID; instances all instances ever seen, by id.
 	claims    map[types.UID]*claimSeen
 	instances map[string]ec2sim.Instance
-	// claimOf is the one claim a machine was given to, by provider id.
+	// claimOf is the one claim to which a machine was given, by provider id.
 	claimOf map[string]types.UID
 	unowned map[string]time.Time
 	wrong   []string
@@ -49,7 +49,7 @@ type Guard struct {
 	ended   sync.WaitGroup
 }
 
-// claimSeen is a claim as it was last seen.
+// claimSeen is the last seen state of a claim.
 type claimSeen struct {
 	name, group, providerID string
 	there                   bool
@@ -70,7 +70,7 @@ func (w *World) Guard() *Guard {
 	return g
 }
 
-// End stops the guard and tells what it saw.
+// End stops the guard and fails the test for everything that went wrong since the last Check.
 func (g *Guard) End(t testing.TB) {
 	g.stop()
 	g.ended.Wait()
@@ -78,7 +78,7 @@ func (g *Guard) End(t testing.TB) {
 	t.Logf("the guard has seen %d claims and %d instances", len(g.claims), len(g.instances))
 }
 
-// Check fails the test for everything that went wrong since it was last asked.
+// Check fails the test for everything that went wrong since the last Check.
 func (g *Guard) Check(t testing.TB) {
 	t.Helper()
 	g.mu.Lock()
@@ -89,14 +89,14 @@ func (g *Guard) Check(t testing.TB) {
 	g.wrong = nil
 }
 
-// Accuse notes something that must not happen, once.
+// Accuse records a violation, once.
 func (g *Guard) Accuse(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.accuse(format, args...)
 }
 
-// Ever are the names of all claims that were ever seen.
+// Ever returns the names of all claims that were ever seen.
 func (g *Guard) Ever() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,7 +107,7 @@ func (g *Guard) Ever() []string {
 	return names
 }
 
-// Unclaimed are the machines that were launched and that no claim has ever had.
+// Unclaimed returns the machines that were launched and that no claim ever had.
 func (g *Guard) Unclaimed() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +130,7 @@ func (g *Guard) accuse(format string, args ...any) {
 	}
 }
 
-// look compares machines and claims once. The machines are read first: a claim is older than its machine.
+// look compares machines and claims once. It reads the machines first, because a claim is older than its machine.
 func (g *Guard) look(ctx context.Context) error {
 	instances, err := g.readInstances(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (g *Guard) readInstances(ctx context.Context) ([]ec2sim.Instance, error) {
 	return instances, json.NewDecoder(response.Body).Decode(&instances)
 }
 
-// seeClaim notes a claim. Once it has a machine it keeps it, and no other claim ever has the same.
+// seeClaim records a claim. Once it has a machine it must keep it, and no other claim may ever have the same machine.
 func (g *Guard) seeClaim(claim *karpv1.NodeClaim) {
 	seen := g.claims[claim.UID]
 	if seen == nil {
@@ -199,7 +199,7 @@ func (g *Guard) seeClaim(claim *karpv1.NodeClaim) {
 	g.claimOf[id] = claim.UID
 }
 
-// count holds the machines ever launched for a group against the claims ever made in it. Machines that Karpenter has
+// count compares the machines ever launched for a group with the claims ever made in it. Machines that Karpenter has
 // launched belong to no group; see Unclaimed.
 func (g *Guard) count(launched map[string]int) {
 	wanted := map[string]int{}
@@ -213,7 +213,7 @@ func (g *Guard) count(launched map[string]int) {
 	}
 }
 
-// seeUnowned notes how long machines have lived without a claim that has them or may still get them.
+// seeUnowned records how long machines have lived without a claim that has them or may still get them.
 func (g *Guard) seeUnowned(instances []ec2sim.Instance) {
 	waiting := map[string]bool{}
 	for _, claim := range g.claims {
@@ -236,8 +236,8 @@ func (g *Guard) seeUnowned(instances []ec2sim.Instance) {
 	}
 }
 
-// Budget puts a PodDisruptionBudget on a namespace in which that many pods and more are available, and accuses whoever
-// leaves fewer, until release is called.
+// Budget creates a PodDisruptionBudget in a namespace in which at least that many pods are available. Until release is
+// called, it accuses if fewer are available.
 func (g *Guard) Budget(w *World, namespace string, least int) (release func()) {
 	w.T.Helper()
 	fewest := intstr.FromInt(least)
@@ -313,7 +313,7 @@ func isAvailable(pod *corev1.Pod) bool {
 	return false
 }
 
-// AwaitQuiet waits until no workflow of a node is left.
+// AwaitQuiet waits until no workflow of a node is running.
 func (g *Guard) AwaitQuiet(w *World) {
 	w.T.Helper()
 	w.Await("every workflow of a node over", quietWithin, func() (bool, string) {

@@ -26,7 +26,7 @@ import (
 // RecordEnv names the directory into which Record writes histories for the replay tests.
 const RecordEnv = "TENON_RECORD_HISTORIES"
 
-// identity is who polled or asked, in a history's JSON.
+// identity matches the identity of the process that polled or asked, in a history's JSON.
 var identity = regexp.MustCompile(`"identity":\s*"[^"]*"`)
 
 // Run is one run of a workflow with its history.
@@ -36,11 +36,11 @@ type Run struct {
 	Events          []*historypb.HistoryEvent
 }
 
-// Cost is what runs have cost.
+// Cost is the cost of runs.
 type Cost struct {
 	Runs, Events, Actions int
-	// Heartbeats is how many activity heartbeats may have been sent, each of them an action as well. No history shows
-	// them, so this is what the activities' durations allow for.
+	// Heartbeats is the largest possible number of activity heartbeats, each of which is an action as well. Histories do not
+	// show them, so it follows from the activities' durations.
 	Heartbeats int
 }
 
@@ -80,7 +80,7 @@ func (w *World) Runs(query string) []Run {
 	return runs
 }
 
-// History returns the events of a run, or of the latest run where none is named.
+// History returns the events of a run, or of the latest run if none is named.
 func (w *World) History(id, run string) []*historypb.HistoryEvent {
 	w.T.Helper()
 	var events []*historypb.HistoryEvent
@@ -94,10 +94,10 @@ func (w *World) History(id, run string) []*historypb.HistoryEvent {
 	return events
 }
 
-// CostOf counts the events of a history and the actions Temporal Cloud would bill for them
-// (https://docs.temporal.io/cloud/actions): every start of a workflow, two more where a Schedule started it, every
-// activity and every further try of it, timers, signals received, updates, upserts of search attributes, and markers
-// but those of versions. Queries leave no trace and nobody asks them here.
+// CostOf counts the events of a history and the actions that Temporal Cloud would bill for them
+// (https://docs.temporal.io/cloud/actions): every start of a workflow, two more if a Schedule started it, every activity and
+// every retry of it, timers, received signals, updates, upserts of search attributes, and markers other than those of
+// versions. Queries leave no trace, and the tests that use this make none.
 func CostOf(events []*historypb.HistoryEvent) Cost {
 	cost := Cost{Runs: 1, Events: len(events)}
 	beat, started := map[int64]time.Duration{}, map[int64]time.Time{}
@@ -142,7 +142,7 @@ func (w *World) RecordLatest(id, what string) {
 	w.Record(Run{ID: id, Type: events[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName(), Events: events}, what)
 }
 
-// Record keeps a history for the replay tests, when TENON_RECORD_HISTORIES names the directory for it.
+// Record saves a history for the replay tests, if TENON_RECORD_HISTORIES names a directory.
 func (w *World) Record(run Run, what string) {
 	w.T.Helper()
 	dir := os.Getenv(RecordEnv)
@@ -155,7 +155,7 @@ func (w *World) Record(run Run, what string) {
 	}
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
-	// Whose process it was says nothing to a replay, and names the machine the history was recorded on.
+	// The identity of a process means nothing to a replay, and names the machine that recorded the history.
 	_, err = zip.Write(identity.ReplaceAll(data, []byte(`"identity":"tenon"`)))
 	file := filepath.Join(dir, fmt.Sprintf("%s-%s.json.gz", strings.ToLower(run.Type), what))
 	if err := errors.Join(err, zip.Close(), os.WriteFile(file, packed.Bytes(), 0o644)); err != nil {
@@ -163,10 +163,10 @@ func (w *World) Record(run Run, what string) {
 	}
 }
 
-// ErrNotBegun says that a workflow has nothing to go back to.
+// ErrNotBegun says that a workflow has no point to be reset to.
 var ErrNotBegun = errors.New("the workflow has completed no workflow task")
 
-// Reset has a workflow begin again after its first workflow task, as the button of Temporal's UI does.
+// Reset resets a workflow to its first workflow task, as the button of Temporal's UI does.
 func (w *World) Reset(ctx context.Context, id string) error {
 	events := w.Temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {

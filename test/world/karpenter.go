@@ -19,22 +19,22 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The Lease that Karpenter and Tenon take in the laboratory.
+// The Lease for which Karpenter and Tenon compete in the laboratory.
 const (
 	LeaseNamespace = "kube-system"
 	LeaseName      = "karpenter-leader-election"
 )
 
 const (
-	// KarpenterUser is who the API server takes Karpenter for: a service account, as in production.
+	// KarpenterUser is Karpenter's user name at the API server: a service account, as in production.
 	KarpenterUser = "system:serviceaccount:" + LeaseNamespace + ":karpenter"
-	// tokenSeconds is how long Karpenter's token is good for, longer than any test.
+	// tokenSeconds is how long Karpenter's token is valid: longer than any test.
 	tokenSeconds = 24 * 60 * 60
 	// stopsWithin is how long Karpenter may take to stop.
 	stopsWithin = 30 * time.Second
 )
 
-// Karpenter is the real controller, as its authors release it, as a process of its own.
+// Karpenter is the real controller, as its authors release it, as its own process.
 type Karpenter struct {
 	w       *World
 	program string
@@ -45,8 +45,8 @@ type Karpenter struct {
 	ended chan struct{}
 }
 
-// NewKarpenter gives Karpenter an identity in the cluster and points it at the simulated AWS and, unless it is empty, at an
-// interruption queue. It does not start it. It needs the program, which make bin/karpenter builds.
+// NewKarpenter gives Karpenter an identity in the cluster and configures it with the simulated AWS and, unless queue is
+// empty, an interruption queue. It does not start it. It needs the program, which make bin/karpenter builds.
 func (w *World) NewKarpenter(queue string) *Karpenter {
 	w.T.Helper()
 	program, err := filepath.Abs(filepath.Join("..", "..", "bin", "karpenter"))
@@ -66,15 +66,15 @@ func (w *World) NewKarpenter(queue string) *Karpenter {
 		"CLUSTER_NAME="+w.Lab.Cluster(), "CLUSTER_ENDPOINT="+config.Host,
 		"LEADER_ELECTION_NAMESPACE="+LeaseNamespace, "LEADER_ELECTION_NAME="+LeaseName,
 		"INTERRUPTION_QUEUE="+queue,
-		"METRICS_PORT=0", "HEALTH_PROBE_PORT=0", // any that are free
-		// A profile of the person at this machine must not reach the SDK.
+		"METRICS_PORT=0", "HEALTH_PROBE_PORT=0", // any free ports
+		// An AWS profile of the user at this machine must not reach the SDK.
 		"AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
 	)
 	w.T.Cleanup(k.Kill)
 	return k
 }
 
-// kubeconfig makes a service account with all rights, and returns the path of a kubeconfig with a token for it.
+// kubeconfig creates a service account with all permissions, and returns the path of a kubeconfig with a token for it.
 func (k *Karpenter) kubeconfig() string {
 	w := k.w
 	w.T.Helper()
@@ -105,7 +105,7 @@ func (k *Karpenter) kubeconfig() string {
 	return path
 }
 
-// Start starts Karpenter. It takes the Lease once that is free.
+// Start starts Karpenter, which takes the Lease once that is free.
 func (k *Karpenter) Start() {
 	k.w.T.Helper()
 	log, err := os.OpenFile(filepath.Join(k.w.Lab.Dir(), "logs", "karpenter.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -134,7 +134,7 @@ func (k *Karpenter) Start() {
 	k.cmd, k.ended = cmd, ended
 }
 
-// running says whether the process has not ended.
+// running reports whether the process is running.
 func (k *Karpenter) running() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,15 +149,15 @@ func (k *Karpenter) running() bool {
 	}
 }
 
-// Stop has Karpenter end as Kubernetes ends a pod. It does not let the Lease go even then: others wait until that has run
-// out.
+// Stop terminates Karpenter as Kubernetes terminates a pod. Karpenter does not release the Lease even then: others wait
+// until it expires.
 func (k *Karpenter) Stop() {
 	k.w.T.Helper()
 	k.signal(syscall.SIGTERM)
 	k.w.Await("Karpenter to stop", stopsWithin, func() (bool, string) { return !k.running(), "it runs" })
 }
 
-// Kill ends Karpenter without a word.
+// Kill kills Karpenter.
 func (k *Karpenter) Kill() {
 	k.signal(syscall.SIGKILL)
 	if k.ended != nil {

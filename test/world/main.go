@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Main runs the tests of a package, so many at the same time however few processors there are: mostly they wait. It
-// returns the exit code.
+// Main runs the tests of a package and returns the exit code. It runs parallel tests at the same time, however few
+// processors there are, because they mostly wait.
 func Main(m *testing.M, parallel int) int {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {

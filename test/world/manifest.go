@@ -42,7 +42,7 @@ func (w *World) Apply(manifests string) {
 	}
 }
 
-// TryApply is Apply for manifests that may be refused.
+// TryApply is like Apply, but returns an error if a manifest is refused.
 func (w *World) TryApply(manifests string) error {
 	objects, err := Objects(manifests)
 	if err != nil {

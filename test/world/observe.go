@@ -10,9 +10,9 @@ import (
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// Observe watches some kinds of objects until the test ends, with a connection of its own, and calls a kind's function,
-// which may be nil, for every object that is added, changed or deleted. It returns once the watches have begun. The
-// objects are shared with the cache and must not be changed.
+// Observe watches some kinds of objects until the test ends, with its own connection. It calls a kind's function, which may
+// be nil, for every object that is added, changed or deleted. It returns once the watches have begun. The objects are shared
+// with the cache and must not be changed.
 func (w *World) Observe(kinds map[client.Object]func(object any, deleted bool)) cache.Cache {
 	w.T.Helper()
 	config, err := w.Lab.RESTConfig()

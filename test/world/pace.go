@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// maxPace bounds how much slower a machine is taken to be.
+// maxPace limits how much slower than an idle machine this machine is assumed to be.
 const maxPace = 6
 
-// pace is how many times as long as on a machine with nothing else to do things take at present: what wants to run, over
-// the last minute, for each processor. Where that is not known it is one.
+// pace returns how many times longer things take at present than on an idle machine: the load average of the last minute per
+// processor, or one if it is not known.
 func pace() float64 {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -26,12 +26,12 @@ func pace() float64 {
 	return min(max(load/float64(runtime.NumCPU()), 1), maxPace)
 }
 
-// Patience is how long to wait at present for what takes so long at most on a machine with nothing else to do.
+// Patience returns how long to wait at present for something that takes at most limit on an idle machine.
 func Patience(limit time.Duration) time.Duration {
 	return time.Duration(pace() * float64(limit))
 }
 
-// patience counts how much of a limit has been waited for, a minute on a busy machine for less than one.
+// patience counts how much of a limit has passed; a minute on a busy machine counts less than a minute.
 type patience struct {
 	limit, spent time.Duration
 	at           time.Time
@@ -39,7 +39,7 @@ type patience struct {
 
 func newPatience(limit time.Duration) *patience { return &patience{limit: limit, at: time.Now()} }
 
-// over says whether the limit has been waited for.
+// over reports whether the limit has passed.
 func (p *patience) over() bool {
 	now := time.Now()
 	p.spent += time.Duration(float64(now.Sub(p.at)) / pace())

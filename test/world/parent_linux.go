@@ -2,5 +2,5 @@ package world
 
 import "syscall"
 
-// DieTogether has a process die with the test, however that ends.
+// DieTogether makes a process die with the test, however that ends.
 func DieTogether() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Wire stands between processes and the address of a server, and passes on what they say to each other. It counts the bytes,
-// and can be cut, as a network is that loses every packet: nobody hangs up, and nothing arrives.
+// Wire forwards traffic between processes and the address of a server. It counts the bytes, and can be cut like a network
+// that loses every packet: no connection is closed, and nothing arrives.
 type Wire struct {
 	to       string
 	listener net.Listener
@@ -43,13 +43,13 @@ func NewWire(t testing.TB, to string) *Wire {
 	return w
 }
 
-// Address is where the wire begins.
+// Address returns the address at which the wire listens.
 func (w *Wire) Address() string { return w.listener.Addr().String() }
 
-// Bytes is how many bytes have gone through, both ways, as they are on the wire.
+// Bytes returns the number of bytes on the wire so far, in both directions.
 func (w *Wire) Bytes() int64 { return w.bytes.Load() }
 
-// Cut has nothing arrive any more until Mend.
+// Cut stops all traffic until Mend.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *Wire) Cut() {
 	}
 }
 
-// Mend has everything arrive again. What was said over connections of before arrives late, as TCP sees to it.
+// Mend resumes the traffic. What was sent over existing connections arrives late, as with TCP.
 func (w *Wire) Mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *Wire) Mend() {
 	}
 }
 
-// pass connects both sides until one hangs up.
+// pass connects both sides until one closes its connection.
 func (w *Wire) pass(from net.Conn) {
 	defer w.hangUp(from)
 	w.keep(from)
@@ -90,7 +90,7 @@ func (w *Wire) pass(from net.Conn) {
 	_, _ = io.Copy(from, carried{to, w})
 }
 
-// await returns when the wire is whole.
+// await returns when the wire is not cut.
 func (w *Wire) await() {
 	w.mu.Lock()
 	mended := w.mended
@@ -121,7 +121,7 @@ func (w *Wire) end() {
 	}
 }
 
-// carried is what one side says, as it arrives at the other.
+// carried is one side's data on its way to the other.
 type carried struct {
 	io.Reader
 	wire *Wire

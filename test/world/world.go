@@ -1,6 +1,6 @@
-// Package world is the laboratory as the end-to-end tests see it: a real Kubernetes control plane, a real Temporal server,
-// EC2 played over HTTP, and Tenon's worker as a process that can be killed. Tests act on it as people and clusters do,
-// and believe only what the API server, the Temporal server and the simulated cloud say.
+// Package world is the laboratory for the end-to-end tests: a real Kubernetes control plane, a real Temporal server, EC2
+// simulated over HTTP, and Tenon's worker as a process that can be killed. Tests act on it as people and clusters do, and
+// rely only on what the API server, the Temporal server and the simulated cloud say.
 package world
 
 import (
@@ -39,7 +39,7 @@ type World struct {
 	options  lab.Options
 }
 
-// Options are what a test wants to be different.
+// Options are the differences that a test wants.
 type Options struct {
 	// Worker, Simulator and Temporal are further flags of tenon worker, tenon ec2sim and the Temporal server.
 	Worker, Simulator, Temporal []string
@@ -47,15 +47,15 @@ type Options struct {
 	WorkerEnv []string
 	// BootDelay is how long an instance takes to boot; two seconds when zero.
 	BootDelay time.Duration
-	// SchedulerQPS slows the kube-scheduler down (lab.Options).
+	// SchedulerQPS slows down the kube-scheduler (see lab.Options).
 	SchedulerQPS int
-	// Reads has the API server note also what the workers read, for Requests.
+	// Reads makes the API server also record what the workers read, for Requests.
 	Reads bool
-	// Large spares the machine what thousands of nodes cost (lab.Options).
+	// Large reduces the load of thousands of nodes on the machine (see lab.Options).
 	Large bool
 }
 
-// auditPolicy has the API server note every write, with who asked for it, and nothing else.
+// auditPolicy makes the API server record every write, with its user, and nothing else.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -65,7 +65,7 @@ rules:
 - level: None
 `
 
-// auditReads has it note everything that Tenon's workers ask for, and nothing else.
+// auditReads makes it record all requests of Tenon's workers, and nothing else.
 const auditReads = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -75,8 +75,8 @@ rules:
 - level: None
 `
 
-// Start starts a laboratory in a directory of its own, with the default EC2NodeClass and NodePool, and stops it when the
-// test ends. The logs of a failed test are kept and named.
+// Start starts a laboratory in its own directory, with the default EC2NodeClass and NodePool, and stops it when the test
+// ends. It keeps the logs of a failed test and names their directory.
 func Start(t testing.TB, o Options) *World {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join("..", "..", "bin"))
@@ -125,7 +125,7 @@ func Start(t testing.TB, o Options) *World {
 	return w
 }
 
-// build builds the program as it is now into a directory.
+// build builds the current program into a directory.
 func build(t testing.TB, module, dir string) string {
 	t.Helper()
 	program := filepath.Join(dir, "tenon")
@@ -159,7 +159,7 @@ func (w *World) start() {
 	}
 }
 
-// CrashAndResume kills every process of the laboratory at once and starts it again on its directory.
+// CrashAndResume kills every process of the laboratory at once and restarts it from its directory.
 func (w *World) CrashAndResume() {
 	w.T.Helper()
 	w.Temporal.Close()
@@ -169,8 +169,8 @@ func (w *World) CrashAndResume() {
 	w.start()
 }
 
-// Rebuild makes the cluster again under its old name, with nothing in it but the default EC2NodeClass and NodePool. Temporal
-// and the cloud stay as they are.
+// Rebuild creates the cluster again under its old name, with only the default EC2NodeClass and NodePool in it. Temporal and
+// the cloud stay as they are.
 func (w *World) Rebuild() {
 	w.T.Helper()
 	w.Temporal.Close()
@@ -183,7 +183,7 @@ func (w *World) Rebuild() {
 	w.start()
 }
 
-// RestartWorker stops the worker in order and starts it again with other further flags.
+// RestartWorker stops the worker gracefully and restarts it with other additional flags.
 func (w *World) RestartWorker(flags ...string) {
 	w.T.Helper()
 	ctx, stop := context.WithTimeout(w.Context(), Patience(2*time.Minute))
@@ -193,7 +193,7 @@ func (w *World) RestartWorker(flags ...string) {
 	}
 }
 
-// For returns the same laboratory on behalf of another test, one that runs within this one's time.
+// For returns the same laboratory for another test that runs while this one does.
 func (w *World) For(t testing.TB) *World {
 	other := *w
 	other.T = t
@@ -203,8 +203,8 @@ func (w *World) For(t testing.TB) *World {
 // Context is cancelled when the test ends.
 func (w *World) Context() context.Context { return w.T.Context() }
 
-// Await asks until the answer is yes; a test that waits longer than the limit has failed, and says how far it got. The
-// limit is meant for a machine with nothing else to do.
+// Await polls until done returns true. It fails the test, with the last state, if that takes longer than the limit, which is
+// meant for an otherwise idle machine.
 func (w *World) Await(what string, limit time.Duration, done func() (ok bool, state string)) {
 	w.T.Helper()
 	waiting := newPatience(limit)
@@ -250,7 +250,7 @@ func (w *World) Pods(namespace string) []corev1.Pod {
 	return list.Items
 }
 
-// AwaitRunning waits until exactly so many pods of a namespace run.
+// AwaitRunning waits until exactly this many pods of a namespace run.
 func (w *World) AwaitRunning(namespace string, want int, limit time.Duration) {
 	w.T.Helper()
 	w.Await(fmt.Sprintf("%d pods of %s Running", want, namespace), limit, func() (bool, string) {
@@ -303,7 +303,7 @@ func (w *World) Kubectl(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Instances returns every instance the simulated cloud remembers, as it truly is.
+// Instances returns every instance that the simulated cloud remembers, in its true state.
 func (w *World) Instances() []ec2sim.Instance {
 	w.T.Helper()
 	var all []ec2sim.Instance
@@ -311,7 +311,7 @@ func (w *World) Instances() []ec2sim.Instance {
 	return all
 }
 
-// Living returns the instances that exist and have not been ended.
+// Living returns the instances that exist and have not been terminated.
 func (w *World) Living() []ec2sim.Instance {
 	w.T.Helper()
 	var living []ec2sim.Instance
@@ -323,7 +323,7 @@ func (w *World) Living() []ec2sim.Instance {
 	return living
 }
 
-// Cost is what the living instances cost, in US dollars per hour.
+// Cost returns what the living instances cost, in US dollars per hour.
 func (w *World) Cost() ec2sim.Cost {
 	w.T.Helper()
 	var cost ec2sim.Cost
@@ -331,7 +331,7 @@ func (w *World) Cost() ec2sim.Cost {
 	return cost
 }
 
-// Faults puts faults in force, replacing those that were.
+// Faults sets the faults, replacing the previous ones.
 func (w *World) Faults(faults ec2sim.Faults) {
 	w.T.Helper()
 	w.Sim(http.MethodPut, "/_sim/faults", faults, nil)
@@ -380,8 +380,8 @@ func (w *World) Tenon(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Command is the tenon command with the environment of the laboratory and nothing of this machine's own that leads elsewhere,
-// to be started. A worker has the rights of one in AWS. It ends with the test.
+// Command returns the tenon command, ready to be started, with the environment of the laboratory and none of this machine's
+// AWS, Kubernetes and Temporal settings. A worker gets a worker's permissions in AWS. The command ends with the test.
 func (w *World) Command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.Context(), w.options.Tenon, args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
@@ -397,7 +397,7 @@ func (w *World) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// silent keeps the Temporal client's log out of the tests'.
+// silent keeps the Temporal client's log out of the test's log.
 type silent struct{}
 
 func (silent) Debug(string, ...any) {}

@@ -110,7 +110,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// write brings the files onto the disk and removes definitions that are no longer generated.
+// write writes the files to disk and removes definitions that are no longer generated.
 func write(files artifacts, existing []string) error {
 	if err := os.MkdirAll(crdDir, 0o755); err != nil {
 		return err

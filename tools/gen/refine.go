@@ -46,8 +46,8 @@ func refinements(name string) []refinement {
 		)
 	case "nodeclaims.karpenter.sh":
 		return append(append(taintRefinements("spec.taints[]"), taintRefinements("spec.startupTaints[]")...),
-			// Claims that an old Karpenter left behind may have conditions without reason or message. Whoever adopts
-			// them has to be able to write their status.
+			// NodeClaims left behind by an old Karpenter may have conditions without reason or message. A worker that adopts
+			// them must be able to write their status.
 			refinement{
 				path:     "status.conditions[]",
 				replaced: map[string]any{"required": []any{"lastTransitionTime", "status", "type"}},
@@ -68,7 +68,7 @@ func refinements(name string) []refinement {
 	return nil
 }
 
-// taintRefinements says of a core/v1 Taint what its own type leaves to the API server's code.
+// taintRefinements returns the constraints of a core/v1 Taint that its own type leaves to the API server's code.
 func taintRefinements(path string) []refinement {
 	return []refinement{
 		{path: path + ".key", keywords: map[string]any{"pattern": qualifiedName, "minLength": 1}},

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRefinementsFailLoudly holds that a refinement whose place has moved, or has got the keyword by a marker, is an
-// error and not a silent no-op.
+// TestRefinementsFailLoudly checks that a refinement whose place has moved, or whose keyword a marker now sets, is an error
+// and not a silent no-op.
 func TestRefinementsFailLoudly(t *testing.T) {
 	t.Parallel()
 	schema := func() map[string]any {

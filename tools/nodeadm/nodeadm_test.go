@@ -1,9 +1,10 @@
-// Package nodeadm has nodeadm, which configures the machines of EKS's images at boot, judge the user data that Tenon gives them.
+// Package nodeadm checks the user data that Tenon writes with nodeadm, which configures the machines of EKS's images at
+// boot.
 //
-// The user data are those in cloud/aws/testdata/userdata, which a test there holds against the code that writes them. nodeadm is
-// unchanged, and reads and merges them as it does on a machine. It passes over fields that it does not know, so what is
-// misspelt would just not happen; therefore each NodeConfig is decoded strictly as well, into the types that nodeadm and the
-// kubelet publish.
+// The user data are those in cloud/aws/testdata/userdata, which a test there compares with the code that writes them.
+// nodeadm is unchanged, and reads and merges them as it does on a machine. It ignores fields that it does not know, so a
+// misspelt field would have no effect; therefore each NodeConfig is also decoded strictly, into the types that nodeadm and
+// the kubelet publish.
 package nodeadm
 
 import (
@@ -48,7 +49,7 @@ func run(t *testing.T, verb, file string) (stdout []byte, stderr string, ok bool
 	return out.Bytes(), errs.String(), err == nil
 }
 
-// userData are the names and the files of what Tenon writes.
+// userData returns the files of user data that Tenon writes, by name.
 func userData(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../../cloud/aws/testdata/userdata/*.mime")
@@ -62,8 +63,8 @@ func userData(t *testing.T) map[string]string {
 	return byName
 }
 
-// decode reads a NodeConfig strictly, and the kubelet's configuration in it. Like nodeadm and the kubelet it minds upper and
-// lower case.
+// decode reads a NodeConfig strictly, and the kubelet's configuration in it. Like nodeadm and the kubelet, it is
+// case-sensitive.
 func decode(document []byte) (v1alpha1.NodeConfig, kubeletv1beta1.KubeletConfiguration, error) {
 	var config v1alpha1.NodeConfig
 	var kubelet kubeletv1beta1.KubeletConfiguration
@@ -86,7 +87,7 @@ func strictly(text []byte, into any) error {
 	return errors.Join(append([]error{err}, strict...)...)
 }
 
-// nodeConfigs are the parts of user data that nodeadm reads.
+// nodeConfigs returns the parts of user data that nodeadm reads.
 func nodeConfigs(t *testing.T, file string) [][]byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -139,7 +140,7 @@ func TestNodeadmAcceptsUserData(t *testing.T) {
 	}
 }
 
-// TestOursHasTheLastWord holds what nodeadm makes of all the parts together.
+// TestOursHasTheLastWord checks the result of nodeadm merging all parts: Tenon's settings win.
 func TestOursHasTheLastWord(t *testing.T) {
 	t.Parallel()
 	for name, file := range userData(t) {
@@ -169,7 +170,7 @@ func TestOursHasTheLastWord(t *testing.T) {
 	}
 }
 
-// TestEverySettingArrives holds every kubelet setting of a class against what the kubelet reads after nodeadm.
+// TestEverySettingArrives checks that every kubelet setting of a node class reaches the kubelet through nodeadm.
 func TestEverySettingArrives(t *testing.T) {
 	t.Parallel()
 	dumped, stderr, ok := run(t, "dump", userData(t)["own-mime"])
@@ -194,7 +195,7 @@ func TestEverySettingArrives(t *testing.T) {
 		"evictionSoft":            map[string]string{"memory.available": "10%"},
 		"evictionSoftGracePeriod": map[string]string{"memory.available": "1m30s"},
 		"imageGCHigh":             int32(85), "imageGCLow": int32(80), "cpuCFSQuota": true,
-		"shutdownGracePeriod": "30s", // of the user's own NodeConfig
+		"shutdownGracePeriod": "30s", // from the user's own NodeConfig
 	}
 	got := map[string]any{
 		"clusterDNS": kubelet.ClusterDNS, "podsPerCore": kubelet.PodsPerCore, "evictionMaxPodGracePeriod": kubelet.EvictionMaxPodGracePeriod,
@@ -208,8 +209,8 @@ func TestEverySettingArrives(t *testing.T) {
 	}
 }
 
-// TestAFileHasEveryField holds that one of the files sets all that a NodeConfig may have. cloud/ec2sim reads the same files with
-// types of its own, so that it notices a field which nodeadm has got.
+// TestAFileHasEveryField checks that one of the files sets every field of a NodeConfig. cloud/ec2sim reads the same files
+// with types of its own, so its tests fail if nodeadm gets a new field.
 func TestAFileHasEveryField(t *testing.T) {
 	t.Parallel()
 	dumped, stderr, ok := run(t, "dump", userData(t)["own-nodeconfig"])
@@ -248,7 +249,8 @@ spec:
     config: {maxPods: 29}
 `
 
-// TestWhatIsRefused holds who notices what, which cloud/ec2sim does alike (userdata.go).
+// TestWhatIsRefused checks which mistakes nodeadm and strict decoding refuse; cloud/ec2sim refuses the same ones
+// (userdata.go).
 func TestWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -81,8 +81,8 @@ func (o *ClientOptions) HideFlags() {
 	}
 }
 
-// ClientOptionsBuilder makes an SDK client's options out of configuration file, environment and flags, the last of
-// which wins.
+// ClientOptionsBuilder builds an SDK client's options from the configuration file, the environment and flags, in increasing
+// order of precedence.
 type ClientOptionsBuilder struct {
 	CommonOptions CommonOptions
 	ClientOptions ClientOptions
@@ -93,7 +93,7 @@ type ClientOptionsBuilder struct {
 	PayloadCodec converter.PayloadCodec
 }
 
-// Build returns the options. It fails when the configuration cannot be read, or a flag that holds KEY=VALUE does not.
+// Build returns the options. It fails if the configuration cannot be read, or a flag that should hold KEY=VALUE does not.
 func (b *ClientOptionsBuilder) Build(context.Context) (client.Options, error) {
 	profile, err := b.profile()
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *ClientOptionsBuilder) Build(context.Context) (client.Options, error) {
 	return opts, nil
 }
 
-// profile merges the flags over what file and environment say.
+// profile merges the flags over the settings from file and environment.
 func (b *ClientOptionsBuilder) profile() (envconfig.ClientConfigProfile, error) {
 	var profile envconfig.ClientConfigProfile
 	common, flags := b.CommonOptions, b.ClientOptions

@@ -1,11 +1,11 @@
 // Package cliext stands in for the module github.com/temporalio/cli/cliext: the options that every command of the
 // Temporal CLI shares, the values their flags take, and the client built from them.
 //
-// The CLI keeps that module in a folder of its repository and reaches it with a `replace`. It has no published version, so
-// the CLI's own module cannot be built by anyone who requires it. This package offers what the CLI at the pinned
+// The CLI keeps that module in a folder of its repository and uses it through a `replace` directive. It has no published
+// version, so no other module can require and build the CLI's own module. This package provides what the CLI at the pinned
 // version calls and nothing more; a newer CLI that needs more does not compile until it is added here. The development
-// server, the web UI and all commands remain the CLI's. Logging in to Temporal Cloud with OAuth is left out: an API
-// key or a TLS certificate works as everywhere.
+// server, the web UI and all commands remain the CLI's. Logging in to Temporal Cloud with OAuth is left out: API keys and
+// TLS certificates work as usual.
 package cliext
 
 import (
@@ -66,7 +66,7 @@ func (o *CommonOptions) BuildFlags(flags *pflag.FlagSet) {
 	flags.Var(&o.ClientConnectTimeout, "client-connect-timeout", "Longest time to connect; 0s means no limit.")
 }
 
-// NewLogger returns the logger that the options ask for. It fails when the log level or the format is unknown.
+// NewLogger returns the logger that the options ask for. It fails if the log level or the format is unknown.
 func NewLogger(o CommonOptions, w io.Writer) (*slog.Logger, error) {
 	if o.LogLevel.Value == "never" {
 		return slog.New(slog.DiscardHandler), nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FlagDuration is a flag whose value is a duration: Go's notation, and whole days in front of it ("1d12h").
+// FlagDuration is a flag whose value is a duration in Go's notation, optionally preceded by whole days ("1d12h").
 type FlagDuration time.Duration
 
 // ParseFlagDuration reads a duration.
@@ -32,7 +32,7 @@ func ParseFlagDuration(s string) (time.Duration, error) {
 	return total + d, nil
 }
 
-// MustParseFlagDuration is ParseFlagDuration for constants; it panics where that fails.
+// MustParseFlagDuration is ParseFlagDuration for constants; it panics if that fails.
 func MustParseFlagDuration(s string) FlagDuration {
 	d, err := ParseFlagDuration(s)
 	if err != nil {
