@@ -107,7 +107,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
-	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector works towards what the program itself leaves of it unless GOMEMLIMIT says otherwise, and as many workflows are kept in memory as a tenth holds (default: none)")
+	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector keeps the heap within what the program's text leaves of it, unless GOMEMLIMIT is set, and the cache of workflows takes about 6 % of it (default: none)")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 

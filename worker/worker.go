@@ -86,7 +86,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: Kubernetes client for evictions: %w", err)
 	}
-	events, stopEvents, err := recorder(fenced)
+	events, stopEvents, err := recorder(fenced, Scheme())
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
