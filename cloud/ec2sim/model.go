@@ -13,7 +13,7 @@ import (
 // publishedModel is the request part of AWS's published service models: operations, parameters, their names on the wire,
 // required ones, enums, limits, patterns, and the filter names that the documentation of a call lists. It is taken from
 // the models of 2026, without the responses, and without the enum of instance types: EC2 sells types before the enum
-// contains them.
+// contains them. TestModelIsThePublishedOne compares it with the AWS SDK for Go, and fails when a newer SDK has more.
 //
 //go:embed model.json
 var publishedModel []byte
@@ -43,17 +43,24 @@ type shape struct {
 
 type memberShape struct {
 	Shape        string
+	Location     string // uri or querystring if it is not in the body
 	LocationName string
 	QueryName    string
 	Filters      []string
 }
 
-// models returns the models by service name.
-var models = sync.OnceValue(func() map[string]*serviceModel {
+// readModels returns publishedModel by service name.
+func readModels() map[string]*serviceModel {
 	var read map[string]*serviceModel
 	if err := json.Unmarshal(publishedModel, &read); err != nil {
 		panic(fmt.Sprintf("the service model that is built in: %v", err))
 	}
+	return read
+}
+
+// models returns the models by service name, with corrections.
+var models = sync.OnceValue(func() map[string]*serviceModel {
+	read := readModels()
 	correctModels(read)
 	for _, service := range read {
 		for _, s := range service.Shapes {

@@ -80,7 +80,7 @@ func (m modelCheck) jsonObject(path string, object map[string]any, s *shape) err
 		}
 	}
 	for _, name := range s.Required {
-		if object[name] == nil {
+		if object[name] == nil && s.Members[name].Location == "" {
 			return m.missing(join(path, name))
 		}
 	}
