@@ -1,4 +1,4 @@
-# Everything needs Go, gcc, make and git, and nothing else: what is missing is built from Go modules into bin/.
+# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli and boto3. Other tools are built into bin/.
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## Say what the targets do.
+help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: lab
@@ -14,7 +14,7 @@ lab: ## Build the local Kubernetes control plane and Temporal (about 15 minutes 
 	@tools/build.sh kubelab
 	@tools/build.sh temporal
 
-# The Go command's own cache makes a second build of these a matter of linking.
+# With the Go build cache, a second build of these tools only links.
 bin/helm: tools/helm/go.mod tools/helm/go.sum
 	@echo "building helm, about two minutes when nothing is cached"
 	@$(GO) build -C tools/helm -ldflags "-s -w" -o $(CURDIR)/bin/ tool
@@ -30,37 +30,37 @@ bin/golangci-lint: tools/golangci/go.mod tools/golangci/go.sum
 	@$(GO) build -C tools/golangci -ldflags "-s -w" -o $(CURDIR)/bin/ tool
 	@touch $@
 
-# Karpenter as it is, for the tests that hand a cluster over and that compare the two.
+# Unmodified Karpenter, for the tests that hand a cluster over and the tests that compare it with Tenon.
 bin/karpenter: tools/karpenter/go.mod tools/karpenter/go.sum
 	@echo "building karpenter, about five minutes when nothing is cached"
 	@$(GO) build -C tools/karpenter -ldflags "-s -w" -o $(CURDIR)/bin/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
 	@touch $@
 
-# nodeadm as EKS's images have it, for the test that has it judge the user data of nodes.
+# nodeadm as in EKS's images, for the test in which it checks the user data of nodes.
 bin/nodeadm: tools/nodeadm/go.mod tools/nodeadm/go.sum
 	@echo "building nodeadm, about three minutes when nothing is cached"
 	@$(GO) build -C tools/nodeadm -ldflags "-s -w" -o $(CURDIR)/bin/nodeadm github.com/awslabs/amazon-eks-ami/nodeadm/cmd/nodeadm
 	@touch $@
 
 .PHONY: tools
-tools: bin/helm bin/golangci-lint bin/workflowcheck ## Build the tools that check: helm, golangci-lint, workflowcheck.
+tools: bin/helm bin/golangci-lint bin/workflowcheck ## Build the tools of make check: helm, golangci-lint, workflowcheck.
 
 .PHONY: build
 build: ## Build bin/tenon.
 	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/tenon ./cmd/tenon
 
 .PHONY: demo
-demo: lab build ## Tell the whole story on a laboratory of its own, and check it.
+demo: lab build ## Demonstrate Tenon from start to finish in a laboratory of its own, and check the results.
 	bin/tenon demo
 
-# The suites that wait more than they compute: for machines to boot, for pauses to pass, for processes to come back. Four of
-# them leave two processors time to spare. The others are bound by processors.
+# The suites that mostly wait, for machines to boot, pauses to pass or processes to return. Four of them in parallel do not
+# saturate two processors. The other suites are CPU-bound.
 WAITING := e2e outside handover buffers drain drift interruption ui why
 
 .PHONY: test
 test: SHELL := bash
 test: .SHELLFLAGS := -o pipefail -c
-test: lab build bin/helm bin/karpenter bin/nodeadm ## Run every test, the end-to-end tests included.
+test: lab build bin/helm bin/karpenter bin/nodeadm ## Run all tests, including the end-to-end tests.
 	@tools/chromium.sh
 	@tools/awscli.sh
 	packages=$$($(GO) list ./...) && $(GO) test -p 2 -timeout 40m $$(echo "$$packages" | grep -vE '/test/($(subst $() ,|,$(WAITING)))$$') | tee bin/test.log
@@ -69,34 +69,34 @@ test: lab build bin/helm bin/karpenter bin/nodeadm ## Run every test, the end-to
 	$(GO) test -C tools/nodeadm ./...
 
 .PHONY: test-times
-test-times: ## List how long each suite took in the last make test, the longest first.
+test-times: ## List how long each suite took in the last make test, longest first.
 	@test -f bin/test.log || { echo "make test has not run here: there is no bin/test.log"; exit 1; }
 	@awk '$$1 == "ok" || $$1 == "FAIL" && NF == 3 { if ($$3 == "(cached)") cached++; else { printf "%8.1f s  %s\n", $$3, $$2; sum += $$3 } } \
 		END { printf "%8.1f s  together, beside %d suites whose results were cached\n", sum, cached }' bin/test.log | sort -rn
 
-# How long Karpenter and Tenon have the cluster each time.
+# How long each turn of Karpenter or Tenon lasts.
 EACH ?= 10m
 
 .PHONY: handover
-handover: lab bin/karpenter ## Let Karpenter and Tenon have one cluster in turn, ten minutes each time and twice each (EACH=10m).
+handover: lab bin/karpenter ## Hand one cluster back and forth between Karpenter and Tenon, two turns each of ten minutes (EACH=10m).
 	TENON_HANDOVER=$(EACH) $(GO) test -count=1 -v -timeout 3h ./test/handover
 
-# Which scenes make oracle plays, by a pattern of their names.
+# A pattern for the names of the scenes that make oracle plays.
 SCENES ?= .
 .PHONY: oracle
 oracle: lab bin/karpenter ## Compare what Karpenter and Tenon ask AWS for the same manifests (about twenty minutes; SCENES=reserved plays one).
 	TENON_ORACLE='$(SCENES)' $(GO) test -count=1 -v -timeout 1h ./test/oracle
 
 .PHONY: live
-live: ## Print what the first contact with a real AWS account would do and cost; it calls nothing (test/live/README.md says how to run it).
+live: ## Print what a first run on a real AWS account would do and cost, without calling AWS (test/live/README.md says how to run it).
 	@$(GO) run ./test/live --plan
 
 HOURS ?=
 .PHONY: walk
-walk: lab ## Take random walks: five minutes, or HOURS=3. A seed that goes wrong is shrunk.
+walk: lab ## Take random walks for five minutes, or HOURS=3. A failing seed is shrunk.
 	TENON_WALK=$(if $(HOURS),$(HOURS)h,5m) TENON_WALK_SHRINK=1 TENON_WALK_CLOCKS=1 $(GO) test -count=1 -v -timeout $(if $(HOURS),$$(($(HOURS) + 3))h,2h) -run TestWalk ./test/walk
 
-# The chart's and the policies' tests are among the deploy tests: lint, render, and a dry run on the lab's API server.
+# The deploy tests include those of the chart and the policies: lint, render, and a dry run on the lab's API server.
 .PHONY: check
 check: lab tools ## Check the code, the generated files and the chart without running the tests.
 	@echo "== gofmt"; files=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$files" || { echo "not formatted:"; echo "$$files"; exit 1; }
@@ -116,50 +116,50 @@ check-generated: ## Fail if generated files are stale.
 	$(GO) run -C tools/gen . -root $(CURDIR) -check
 
 .PHONY: house
-house: ## Print the figures of every package: sizes, widest types, arrows against the reading order, names without comments.
+house: ## Print the figures of every package: sizes, widest types, arrows against the reading order, undocumented names.
 	@$(GO) run ./internal/architecture/house
 
 .PHONY: replay
-replay: ## Replay the recorded histories of every workflow with today's code.
+replay: ## Replay the recorded histories of every workflow with the current code.
 	$(GO) test -count=1 -run Replay ./workflows/...
 
 .PHONY: overshoot
-overshoot: lab ## Count nodes while everything is slow, with six kinds of 100 pods that few places suit, beside 700 others each (about 20 minutes).
+overshoot: lab ## Count nodes while everything is slow, for six kinds of 100 pods that fit in few places, with 700 other pods each (about 20 minutes).
 	TENON_OVERSHOOT_PODS=100 $(GO) test -count=1 -timeout 60m -v -run 'Overshoot|NoMoreNodes' ./cluster ./test/overshoot
 
-# How many worlds make fuzz draws for each property.
+# How many random worlds make fuzz generates for each property.
 CHECKS ?= 500
 
 .PHONY: fuzz
-fuzz: ## Hold the planner's properties on many more drawn worlds, others each time (about half an hour; CHECKS=500).
+fuzz: ## Test the planner's properties on many more random worlds, new ones each time (about half an hour; CHECKS=500).
 	$(GO) test ./plan -count=1 -timeout 4h -run 'BreakNoRule|OrderDoesNotMatter|HaveOnePlan|DearerThanFillingByHand|CostsNoMore|CostNoMore' \
 		-rapid.seed=0 -rapid.checks=$(CHECKS)
 
 .PHONY: bench
-bench: bench-planner bench-disruption bench-lab ## Compare everything with Karpenter's (about an hour), and write bench/out.
+bench: bench-planner bench-disruption bench-lab ## Run all comparisons with Karpenter (about an hour), and write bench/out.
 	$(GO) test -C bench -count=1 -timeout 30m ./...
 
 .PHONY: bench-planner
-bench-planner: ## Compare the planner with Karpenter's (about 15 minutes), write bench/out/planner.json, and fail where a figure is missed.
+bench-planner: ## Compare the planner with Karpenter's (about 15 minutes), write bench/out/planner.json, and fail if a figure is missed.
 	$(GO) run -C bench .
 
 .PHONY: bench-tables
-bench-tables: ## Print the README's tables of plans from bench/out/planner.json, which make bench-planner has written.
+bench-tables: ## Print the tables of plans in docs/figures.md from bench/out/planner.json, which make bench-planner writes.
 	@$(GO) run -C bench . -markdown
 
 .PHONY: ablate
-ablate: ## Print what each search strategy of the planner buys in price and costs in time (about 20 minutes).
+ablate: ## Print the price that each search strategy of the planner saves and the time it costs (about 20 minutes).
 	$(GO) run -C bench . -ablate
 
 .PHONY: bench-disruption
-bench-disruption: ## Compare looks at large clusters and simulated days (about 20 minutes), and write bench/out/disruption.json.
+bench-disruption: ## Compare disruption evaluations of large clusters and simulated days (about 20 minutes), and write bench/out/disruption.json.
 	$(GO) run -C bench ./disruption -only '^(evaluation|day|spot-day)'
 
 .PHONY: bench-lab
-bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 20 minutes), and write bench/out/disruption.json.
+bench-lab: lab ## Compare Karpenter and Tenon on the same work in a laboratory (about half an hour), and write bench/out/disruption.json.
 	$(GO) run -C bench ./disruption -only '^end-to-end'
 
-# How many pods make bench-burst brings, how long its machines boot, and how much its kube-scheduler may ask in a second.
+# For make bench-burst: pod counts, boot time of machines, requests per second of the kube-scheduler, and what keeps large pods apart.
 LARGE ?= 400
 SMALL ?= 3600
 BOOT ?= 10s
@@ -170,9 +170,9 @@ APART ?= anti-affinity
 bench-burst: lab ## Count the nodes that Tenon and Karpenter buy while everything is slow (about 20 minutes each; LARGE=40 SMALL=360 takes ten for both).
 	$(GO) run -C bench ./burst -apart $(APART) -large $(LARGE) -small $(SMALL) -boot $(BOOT) -scheduler-qps $(SCHEDULER_QPS) -out out/burst.json
 
-# How large the clusters of make bench-scale are: on the laboratory, fed without an API server, and beside blocked drains.
-# REPLICAS=1 or 2 plays the laboratory with one worker or two alone; STEP is how many pods come at once, the next when those
-# are Ready, and BUDGET the share of the nodes that may drift at once.
+# The sizes of make bench-scale: of the cluster on the laboratory, of the one fed without an API server, and of the one with
+# blocked drains. REPLICAS=1 or 2 runs the laboratory only with one worker or only with two. Pods are created STEP at a time, the next
+# when the previous ones are Ready. BUDGET is the share of the nodes that may drift at once.
 NODES ?= 2000
 PODS ?= 20000
 STEP ?= 2500
@@ -184,7 +184,7 @@ DRAINS ?= 300
 SAMPLES ?= 40
 
 .PHONY: bench-scale
-bench-scale: lab ## Measure workers at 2,000 nodes on the laboratory, fed with 10,000, and beside 300 blocked drains, and write bench/out/scale.json (about two hours; NODES=200 PODS=2000 takes twenty minutes).
+bench-scale: lab ## Measure workers with 2,000 nodes on the laboratory, with 10,000 fed nodes, and beside 300 blocked drains, and write bench/out/scale.json (about two hours; NODES=200 PODS=2000 takes twenty minutes).
 	TENON_SCALE_OUT=$(CURDIR)/bench/out/scale.json TENON_SCALE_STRICT=1 TENON_SCALE_NODES=$(NODES) TENON_SCALE_PODS=$(PODS) TENON_SCALE_STEP=$(STEP) TENON_SCALE_REPLICAS=$(REPLICAS) \
 		TENON_SCALE_BUDGET=$(BUDGET) TENON_SCALE_BOOT=10 TENON_SCALE_FED_NODES=$(FED_NODES) TENON_SCALE_FED_PODS=$(FED_PODS) TENON_SCALE_DRAINS=$(DRAINS) TENON_SCALE_SAMPLES=$(SAMPLES) \
 		$(GO) test -count=1 -v -timeout 6h ./test/scale

@@ -22,7 +22,7 @@ func NewSweepMetrics(registry prometheus.Registerer) (*SweepMetrics, error) {
 	}
 	m := &SweepMetrics{
 		finished: gauge("last_finished_timestamp_seconds", "When this worker last finished a sweep; zero if it never did."),
-		stopped:  gauge("stopped", "1 where the last sweep terminated no node because the claims of most workflows had vanished at once."),
+		stopped:  gauge("stopped", "1 if the last sweep terminated no node because the claims of most workflows, or the owners of most instances, had vanished at once."),
 		withheld: gauge("withheld_nodes", "Nodes that the last sweep left to the next one, since one sweep may end only so many."),
 		stuck:    gauge("stuck_workflows", "Workflows that are stuck, at most 20: their code may not fit their history."),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "tenon", Subsystem: "sweep", Name: "failures_total",

@@ -52,36 +52,36 @@ func TestAWSDoc(t *testing.T) {
 
 // whenCalled says when each action is called. An EC2NodeClass is looked up when it changes, and every minute.
 var whenCalled = map[string]string{
-	"ec2:CreateFleet":                   "once for each launch group, and again while its answer is in doubt; as a dry run when an EC2NodeClass is validated",
-	"ec2:CreateLaunchTemplate":          "before the first launch of each half hour that needs one like it; when an EC2NodeClass is validated",
-	"ec2:CreateTags":                    "once for each node, when it has registered: the instance is named after it",
-	"ec2:DeleteLaunchTemplate":          "three hours after a launch template was made, and when its EC2NodeClass goes",
-	"ec2:DescribeCapacityReservations":  "with each look-up of an EC2NodeClass that selects reservations, once a minute at most",
+	"ec2:CreateFleet":                   "once per launch group, and again while its outcome is unknown; as a dry run when an EC2NodeClass is validated",
+	"ec2:CreateLaunchTemplate":          "before the first launch of each half hour that needs this template; when an EC2NodeClass is validated",
+	"ec2:CreateTags":                    "once per node, after it has registered, to name the instance after it",
+	"ec2:DeleteLaunchTemplate":          "three hours after the launch template was created, and when its EC2NodeClass is deleted",
+	"ec2:DescribeCapacityReservations":  "with each look-up of an EC2NodeClass that selects reservations, at most once a minute",
 	"ec2:DescribeImages":                "with each look-up of an EC2NodeClass",
-	"ec2:DescribeInstanceStatus":        "every minute where status checks are read, every hour while that is forbidden",
-	"ec2:DescribeInstanceTypeOfferings": "at the start and every twelve hours",
-	"ec2:DescribeInstanceTypes":         "at the start and every twelve hours",
-	"ec2:DescribeInstances":             "with each sweep; while an instance ends, every two seconds for all of them together; after a launch in doubt",
-	"ec2:DescribeLaunchTemplates":       "every ten minutes for each EC2NodeClass, to remove old launch templates, and when it goes",
+	"ec2:DescribeInstanceStatus":        "every minute, or every hour while the permission is missing",
+	"ec2:DescribeInstanceTypeOfferings": "at startup and every twelve hours",
+	"ec2:DescribeInstanceTypes":         "at startup and every twelve hours",
+	"ec2:DescribeInstances":             "with each sweep; every two seconds while instances terminate, for all together; after a launch with an unknown outcome",
+	"ec2:DescribeLaunchTemplates":       "every ten minutes per EC2NodeClass, to find old launch templates, and when it is deleted",
 	"ec2:DescribeSecurityGroups":        "with each look-up of an EC2NodeClass",
-	"ec2:DescribeSpotPriceHistory":      "at the start and every twelve hours",
-	"ec2:DescribeSubnets":               "with each look-up of an EC2NodeClass, once a minute at most",
+	"ec2:DescribeSpotPriceHistory":      "at startup and every twelve hours",
+	"ec2:DescribeSubnets":               "with each look-up of an EC2NodeClass, at most once a minute",
 	"ec2:RunInstances":                  "as a dry run when an EC2NodeClass is validated: after a change, every half hour, and every five minutes while refused",
-	"ec2:TerminateInstances":            "when a node is drained, for all such nodes together; again every ten seconds until EC2 shows the instance ending",
-	"eks:DescribeCluster":               "at the start and every five minutes",
-	"iam:AddRoleToInstanceProfile":      "when the instance profile of an EC2NodeClass with a role lacks it",
+	"ec2:TerminateInstances":            "once nodes are drained, for all together; again every ten seconds until EC2 shows the instance shutting down",
+	"eks:DescribeCluster":               "at startup and every five minutes",
+	"iam:AddRoleToInstanceProfile":      "when the instance profile of an EC2NodeClass lacks the role",
 	"iam:CreateInstanceProfile":         "for each EC2NodeClass with a role, and again when the role changes",
-	"iam:DeleteInstanceProfile":         "an hour after the role changed, once no instance uses the old one, and when the EC2NodeClass goes",
+	"iam:DeleteInstanceProfile":         "an hour after the role changed, once no instance uses the old profile, and when the EC2NodeClass is deleted",
 	"iam:GetInstanceProfile":            "every fifteen minutes for each EC2NodeClass with a role",
-	"iam:ListInstanceProfiles":          "as `iam:GetInstanceProfile`, to find those of earlier roles, and when the EC2NodeClass goes",
+	"iam:ListInstanceProfiles":          "with `iam:GetInstanceProfile`, to find profiles of earlier roles, and when the EC2NodeClass is deleted",
 	"iam:PassRole":                      "with `ec2:CreateFleet`, `ec2:RunInstances` and `iam:AddRoleToInstanceProfile`",
-	"iam:RemoveRoleFromInstanceProfile": "before an instance profile is deleted, or given another role",
+	"iam:RemoveRoleFromInstanceProfile": "before an instance profile is deleted or gets another role",
 	"iam:TagInstanceProfile":            "with `iam:CreateInstanceProfile`",
-	"pricing:GetProducts":               "at the start and every twelve hours",
-	"sqs:DeleteMessage":                 "once a notice of the interruption queue is acted on, ten notices in one call",
-	"sqs:GetQueueUrl":                   "at the start",
-	"sqs:ReceiveMessage":                "all the time by the leader, a call of up to twenty seconds after the other",
-	"ssm:GetParameter":                  "for image aliases once a day, for parameters of your own every five minutes",
+	"pricing:GetProducts":               "at startup and every twelve hours",
+	"sqs:DeleteMessage":                 "after notices from the interruption queue are handled, up to ten per call",
+	"sqs:GetQueueUrl":                   "at startup",
+	"sqs:ReceiveMessage":                "continuously by the leader, as four long polls of up to twenty seconds each",
+	"ssm:GetParameter":                  "once a day for image aliases, every five minutes for your own parameters",
 }
 
 // callsTable has a row for each action that is called or implied: when and where it is called, and what allows it.
@@ -127,7 +127,7 @@ func bucketsTable(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var rows []string
-	limits, actions := map[string][2]string{}, map[string][]string{"nonMutating": {"Describe…", "Get…"}, "mutating": {"others that change something"}}
+	limits, actions := map[string][2]string{}, map[string][]string{"nonMutating": {"Describe…", "Get…"}, "mutating": {"other mutating calls"}}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ValueSpec:

@@ -14,10 +14,10 @@ func newDemoCommand() *cobra.Command {
 	var options demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Tell the whole story on a laboratory of its own, and check it",
-		Long: `Starts a laboratory (see "tenon dev"), lets pods become pending and sees them get nodes, drains a node by hand
-while a PodDisruptionBudget stands in the way, scales everything to zero and sees every node and instance go.
-It ends with a timeline, and exits 0 only if each step truly happened.`,
+		Short: "Show what Tenon does on a laboratory of its own, and check every step",
+		Long: `Starts a laboratory (see "tenon dev"), creates pending pods and waits for their nodes, drains a node by hand
+while a PodDisruptionBudget blocks it, scales everything to zero and waits until every node and instance is gone.
+It ends with a timeline, and exits 0 only if each step was observed.`,
 		Example: "  tenon demo\n  tenon demo --pods 500 --dir /tmp/demo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

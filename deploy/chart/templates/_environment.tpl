@@ -1,4 +1,4 @@
-{{/* The worker's own settings: each is the environment's form of a flag of `tenon worker`. */}}
+{{/* The worker's own settings. Each TENON_ variable sets a flag of `tenon worker`. */}}
 {{- define "tenon.settingsEnv" -}}
 - name: POD_NAME
   valueFrom:
@@ -69,7 +69,7 @@
   value: {{ .Values.logLevel | quote }}
 {{- end }}
 
-{{/* The standard environment of Temporal's SDKs. */}}
+{{/* The standard environment variables of Temporal's SDKs. */}}
 {{- define "tenon.temporalEnv" -}}
 {{- $temporal := .Values.temporal -}}
 - name: TEMPORAL_ADDRESS

@@ -1,9 +1,9 @@
-{{/* The chart's name, or what the values call it. */}}
+{{/* The chart's name, or nameOverride. */}}
 {{- define "tenon.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{/* The name of everything the release creates: the release's, with the chart's appended unless it is in there. */}}
+{{/* The name of the release's objects: the release name, with the chart name appended unless it is part of it. */}}
 {{- define "tenon.fullname" -}}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
@@ -14,7 +14,7 @@
 {{- end }}
 {{- end }}
 
-{{/* The labels by which the Deployment, the Service and the budget find the pods. They never change. */}}
+{{/* The labels by which the Deployment, the Service and the PodDisruptionBudget select the pods. They never change. */}}
 {{- define "tenon.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "tenon.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
