@@ -24,13 +24,14 @@ func parseFilters(p *params) []filter {
 // attributes returns a resource's values for a filter name, or false if the call does not support that filter.
 type attributes func(name string) ([]string, bool)
 
-// matches reports whether a resource passes all filters. It fails for an unsupported filter name, as EC2 does.
+// matches reports whether a resource passes all filters. It fails for a filter that the simulator lacks: the published model
+// has already refused those that EC2 lacks.
 func matches(filters []filter, of attributes) (bool, error) {
 	all := true
 	for _, f := range filters {
 		have, ok := of(f.name)
 		if !ok {
-			return false, invalidValue("The filter '%s' is invalid", f.name)
+			return false, unsupportedFilter(f.name)
 		}
 		all = all && slices.ContainsFunc(f.values, func(pattern string) bool {
 			return slices.ContainsFunc(have, func(value string) bool { return wildcard(pattern, value) })

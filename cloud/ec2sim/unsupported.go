@@ -22,6 +22,11 @@ func unsupported(c *call, name string) *apiError {
 		name, c.action)}
 }
 
+// unsupportedFilter returns the error for a filter that EC2 documents and the simulator lacks.
+func unsupportedFilter(name string) *apiError {
+	return &apiError{http.StatusNotImplemented, "UnsupportedBySimulator", fmt.Sprintf("Unsupported by the simulator: EC2 has the filter %s.", name)}
+}
+
 // ignoredParameters are parameters that are accepted although they have no effect, by action and by name without list
 // indexes, each with the reason. An action may be a pattern.
 var ignoredParameters = map[string]map[string]string{

@@ -53,6 +53,22 @@ func TestParametersWithoutAnEffectAreRefused(t *testing.T) {
 	}
 }
 
+// A filter that EC2 documents and the simulator lacks is not refused as one that EC2 does not have.
+func TestFiltersThatAreNotSimulated(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{})
+	for reason, tc := range map[string]struct{ filter, code string }{
+		"EC2 documents it":  {filter: "enable-dns64", code: "UnsupportedBySimulator"},
+		"EC2 knows no such": {filter: "enable-dns65", code: "InvalidParameterValue"},
+	} {
+		err := second(a.ec2.DescribeSubnets(ctx(t), &ec2.DescribeSubnetsInput{Filters: []ec2types.Filter{filterOf(tc.filter, "true")}}))
+		wantCode(t, err, tc.code)
+		if err == nil || !strings.Contains(err.Error(), tc.filter) {
+			t.Errorf("%s: the filter is not named: %v", reason, err)
+		}
+	}
+}
+
 // The answer to a refused call is not saved under its token: the same call is refused again.
 func TestARefusedCallHasNoAnswerToRepeat(t *testing.T) {
 	t.Parallel()
