@@ -63,6 +63,7 @@ func TestReservationsAreSelected(t *testing.T) {
 	blue := a.reserve(ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 3, Targeted: true, Tags: map[string]string{"team": "blue"}})
 	red := a.reserve(ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1b", Count: 2, Tags: map[string]string{"team": "red"}})
 	block := a.reserve(ec2sim.Reservation{Type: "m5.xlarge", Zone: "us-east-1a", Count: 1, Block: true, Duration: ec2sim.Duration(2 * time.Hour), Tags: map[string]string{"team": "blue"}})
+	shared := a.reserve(ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1c", Count: 1, Targeted: true, Owner: "210987654321", Tags: map[string]string{"team": "blue"}})
 	tests := []struct {
 		name  string
 		terms []awsv1.CapacityReservationSelectorTerm
@@ -77,6 +78,8 @@ func TestReservationsAreSelected(t *testing.T) {
 		{name: "by an id that is gone", terms: []awsv1.CapacityReservationSelectorTerm{{ID: "cr-0123456789abcdef0"}}},
 		{name: "by several terms", terms: []awsv1.CapacityReservationSelectorTerm{{ID: red}, {ID: blue}}, want: []string{blue, red}},
 		{name: "by who may use it", terms: []awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "open", OwnerID: "123456789012"}}, want: []string{red}},
+		{name: "shared by another account", terms: []awsv1.CapacityReservationSelectorTerm{{OwnerID: "210987654321"}}, want: []string{shared}},
+		{name: "shared, by id", terms: []awsv1.CapacityReservationSelectorTerm{{ID: shared}}, want: []string{shared}},
 		{name: "of somebody else", terms: []awsv1.CapacityReservationSelectorTerm{{OwnerID: "999999999999"}}},
 	}
 	for _, test := range tests {
@@ -110,8 +113,18 @@ func TestReservationsAreSelected(t *testing.T) {
 // Instances launched into a reservation run there and count at once. Once it is full, nothing is launched elsewhere.
 func TestLaunchIntoReservation(t *testing.T) {
 	t.Parallel()
+	for whose, owner := range map[string]string{"the account's own": "", "shared by another account": "210987654321"} {
+		t.Run(whose, func(t *testing.T) {
+			t.Parallel()
+			launchIntoReservation(t, ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Owner: owner})
+		})
+	}
+}
+
+func launchIntoReservation(t *testing.T, reservation ec2sim.Reservation) {
+	t.Helper()
 	a := newAccount(t)
-	id := a.reserve(ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true})
+	id := a.reserve(reservation)
 	class := a.resolvedClass(awsv1.CapacityReservationSelectorTerm{ID: id})
 	key := cloud.OfferingKey{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "reserved", ReservationID: id}
 	prepare := func(group string, count int, key cloud.OfferingKey) (cloud.LaunchRequest, error) {

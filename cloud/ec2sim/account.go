@@ -239,8 +239,11 @@ func (a *account) currency() (code string, perDollar float64) {
 	return "USD", 1
 }
 
-func (a *account) arn(service, resource string) string {
-	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", a.partition(), service, a.region, accountID, resource)
+func (a *account) arn(service, resource string) string { return a.arnIn(accountID, service, resource) }
+
+// arnIn returns the ARN of a resource of any account.
+func (a *account) arnIn(owner, service, resource string) string {
+	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", a.partition(), service, a.region, owner, resource)
 }
 
 // share transfers the VPC and its subnets to another account, which shares them with this one. Their tags belong to the
@@ -254,7 +257,12 @@ func (a *account) share(owner string) {
 
 // subnetARN returns the ARN of a subnet, in the account that owns it.
 func (a *account) subnetARN(id string) string {
-	return fmt.Sprintf("arn:%s:ec2:%s:%s:subnet/%s", a.partition(), a.region, a.network, id)
+	return a.arnIn(a.network, "ec2", "subnet/"+id)
+}
+
+// reservationARN returns the ARN of a capacity reservation, in the account that owns it.
+func (a *account) reservationARN(r *capacityReservation) string {
+	return a.arnIn(r.owner(), "ec2", "capacity-reservation/"+r.ID)
 }
 
 // publicARN returns the ARN of a resource that belongs to no account, such as an image, a snapshot or one of Amazon's

@@ -48,7 +48,7 @@ func (n *ec2Needs) of(c *call) []policy.Request {
 		if r == nil {
 			return nil
 		}
-		return []policy.Request{{Action: "ec2:" + c.action, Resource: n.account.arn("ec2", "capacity-reservation/"+r.ID), Keys: onResourceTags("ec2", r.Tags)}}
+		return []policy.Request{{Action: "ec2:" + c.action, Resource: n.account.reservationARN(r), Keys: onResourceTags("ec2", r.Tags)}}
 	case "DeleteLaunchTemplate":
 		t, _, err := n.templates.find(c.form, "")
 		if err != nil {
@@ -158,7 +158,7 @@ func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
 		l.add(a.arn("ec2", "launch-template/"+o.template.ID), onResourceTags("ec2", o.template.Tags))
 	}
 	if r := l.reservations.rows[o.spec.Reservation]; r != nil {
-		l.add(a.arn("ec2", "capacity-reservation/"+r.ID), onResourceTags("ec2", r.Tags))
+		l.add(a.reservationARN(r), onResourceTags("ec2", r.Tags))
 	}
 	for _, kind := range []string{"instance", "volume", "network-interface"} {
 		l.creates(kind, tags[kind])

@@ -1,6 +1,7 @@
 package ec2sim
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ type capacityReservation struct {
 	Allocated     int    `json:",omitempty"` // instances allocated to an interruptible reservation
 	AllocatedTo   string `json:",omitempty"` // id of that reservation
 	Tags          map[string]string
+	Owner         string `json:",omitempty"` // the account that shares it; empty if it is the account's own
 	CreatedAt     time.Time
 	EndAt         time.Time // zero means never
 	CancelledAt   time.Time
@@ -69,6 +71,8 @@ type Reservation struct {
 	Duration Duration `json:"duration,omitempty"`
 	// Interruptible means that its owner may reclaim it.
 	Interruptible bool `json:"interruptible,omitempty"`
+	// Owner is another account that shares the reservation with this one. Nobody but the owner sees its tags.
+	Owner string `json:"owner,omitempty"`
 }
 
 // reserve checks r and creates the reservation, with a new id.
@@ -100,6 +104,9 @@ func (cr *capacityReservations) used(r *capacityReservation) int {
 	}
 	return n
 }
+
+// owner returns the account that owns the reservation.
+func (r *capacityReservation) owner() string { return cmp.Or(r.Owner, accountID) }
 
 // free returns how many more instances a reservation has room for.
 func (cr *capacityReservations) free(r *capacityReservation) int {
@@ -173,7 +180,7 @@ type allocatedXML struct {
 
 func (cr *capacityReservations) xml(r *capacityReservation, now time.Time) capacityReservationXML {
 	x := capacityReservationXML{
-		ID: r.ID, OwnerID: accountID, ARN: cr.account.arn("ec2", "capacity-reservation/"+r.ID), Type: r.Type, Platform: "Linux/UNIX", Zone: r.Zone,
+		ID: r.ID, OwnerID: r.owner(), ARN: cr.account.reservationARN(r), Type: r.Type, Platform: "Linux/UNIX", Zone: r.Zone,
 		Tenancy: "default", Total: r.Total, State: r.state(now), StartDate: timestamp(r.CreatedAt), EndDateType: "unlimited",
 		Match: r.Match, CreateDate: timestamp(r.CreatedAt), Kind: r.Kind, Interruptible: r.Interruptible, Tags: tagsXML(r.Tags),
 	}
@@ -257,6 +264,9 @@ func (cr *capacityReservations) cancel(c *call) (any, error) {
 	if r == nil {
 		return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
 	}
+	if r.Owner != "" { // "Consumers can't modify or cancel Capacity Reservations that are shared with them" (user guide, "Shared Capacity Reservations")
+		return nil, refuse("UnauthorizedOperation", "The capacity reservation '%s' belongs to the account %s.", id, r.Owner)
+	}
 	if *orFalse(c.form.flag("DryRun")) {
 		return nil, errDryRun
 	}
@@ -292,7 +302,7 @@ func (cr *capacityReservations) describe(c *call) (any, error) {
 			case "availability-zone":
 				return []string{r.Zone}, true
 			case "owner-id":
-				return []string{accountID}, true
+				return []string{r.owner()}, true
 			case "instance-match-criteria":
 				return []string{r.Match}, true
 			case "state":
@@ -319,7 +329,10 @@ func (cr *capacityReservations) describe(c *call) (any, error) {
 func (want Reservation) wanted(now time.Time) *capacityReservation {
 	r := &capacityReservation{
 		Type: want.Type, Zone: want.Zone, Total: want.Count, Match: matchOpen, Kind: kindDefault, Tags: want.Tags,
-		Interruptible: want.Interruptible,
+		Interruptible: want.Interruptible, Owner: want.Owner,
+	}
+	if want.Owner != "" {
+		r.Tags = map[string]string{}
 	}
 	if want.Targeted {
 		r.Match = matchTargeted
