@@ -14,15 +14,9 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-const (
-	// maxRemove limits the nodes that one evaluation removes as empty or overprovisioned, maxReplace the other commands it
-	// returns, and replaceBytes their size as JSON: a history records them three times, and a payload may have two
-	// megabytes.
-	maxRemove, maxReplace, replaceBytes = 500, 100, 400 << 10
-	// maxIndependent limits how many nodes for which nothing is launched are removed together: as many as people still read
-	// about at once.
-	maxIndependent = 100
-)
+// maxRemove limits the nodes that one evaluation removes as empty or overprovisioned, maxReplace the other commands it
+// returns, and replaceBytes their size as JSON: a history records them three times, and a payload may have two megabytes.
+const maxRemove, maxReplace, replaceBytes = 500, 100, 400 << 10
 
 // evaluator decides which nodes are not needed, or are to be replaced.
 type evaluator struct {
@@ -157,7 +151,7 @@ func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) wor
 		nodes[node.Key()] = node
 	}
 	var result workflows.Evaluation
-	var replacements []workflows.Replace
+	var moving []plan.Command
 	removals := maxRemove
 	for _, command := range found.Commands {
 		if len(command.Nodes) == 0 {
@@ -172,11 +166,16 @@ func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) wor
 			}
 			continue
 		}
-		replacements = join(replacements, workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: frozen(command.Replacements),
-			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: e.waitsForReady(command.Nodes, nodes)})
+		moving = append(moving, command)
 	}
 	bytes := 0
-	for _, replace := range replacements {
+	waits := func(command plan.Command) bool { return e.waitsForReady(command.Nodes, nodes) }
+	for _, command := range plan.Join(moving, waits) {
+		replace := workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: frozen(command.Replacements), Moves: command.Moves,
+			SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: waits(command), Independent: command.Independent}
+		for i, why := range command.Whys {
+			replace.Nodes[i].Why = why
+		}
 		encoded, err := json.Marshal(replace)
 		if err != nil {
 			e.log.Error("a command cannot be encoded", zap.String("reason", replace.Reason), zap.Int("nodes", len(replace.Nodes)), zap.Error(err))
@@ -190,28 +189,6 @@ func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) wor
 		result.Replacements = append(result.Replacements, replace)
 	}
 	return result
-}
-
-// join adds a command to all. It combines nodes for which nothing is launched with others of the same reason into one
-// independent replacement: their pods move at the same time, so that the large ones get a place before the small ones (see
-// plan.Drain), and one workflow is easier to follow than many.
-func join(all []workflows.Replace, next workflows.Replace) []workflows.Replace {
-	if len(next.Claims) > 0 || len(next.Nodes) > 1 || next.WaitForReady {
-		return append(all, next)
-	}
-	next.Independent, next.Nodes[0].Why = true, next.Why
-	at := slices.IndexFunc(all, func(r workflows.Replace) bool {
-		return r.Independent && !r.SmallPodsOnly && r.Reason == next.Reason && len(r.Nodes) < maxIndependent
-	})
-	if at < 0 {
-		return append(all, next)
-	}
-	with := &all[at]
-	with.Nodes = append(with.Nodes, next.Nodes...)
-	with.Moves += next.Moves
-	with.SavesPerHour += next.SavesPerHour
-	with.Why = fmt.Sprintf("the pods of each of %d nodes fit on other nodes", len(with.Nodes))
-	return all
 }
 
 // waitsForReady reports whether a NodePool of the nodes requires moved pods to be Ready before the next node is replaced.

@@ -175,6 +175,13 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 	return market.Offerings(claim, types, unavailable, now, policy)
 }
 
+// Join combines commands of one reason that each remove a single node and launch nothing. The pods of such nodes move at
+// the same time, so that large pods get a place before small ones, and one command is easier to follow than many. A
+// combined command is Independent. Commands for which alone reports true stay as they are, and so does the order.
+func Join(commands []Command, alone func(Command) bool) []Command {
+	return disrupt.Join(commands, alone)
+}
+
 // Overtaken reports whether most of the pods that a command was to move have left since it was decided.
 func Overtaken(moves, left int) bool { return disrupt.Overtaken(moves, left) }
 

@@ -35,6 +35,9 @@ type Command struct {
 	SavesPerHour float64
 	// Why is one sentence with the grounds for the command.
 	Why string
+	// Independent means that each node may be removed although another one has to stay. Whys are then the grounds for each.
+	Independent bool
+	Whys        []string
 }
 
 // Cause is the kind of obstacle that keeps a node.
