@@ -71,7 +71,7 @@ type endedLately struct {
 	at []time.Time
 }
 
-// may says whether another claim may be ended, with at most most within goneWithin, and if so records it.
+// may reports whether another claim may be ended, and if so records it: at most `most` of them within goneWithin.
 func (e *endedLately) may(now time.Time, most int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
