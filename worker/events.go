@@ -22,17 +22,29 @@ func recorder(config *rest.Config, scheme *runtime.Scheme) (record.EventRecorder
 	if err != nil {
 		return nil, nil, fmt.Errorf("events client: %w", err)
 	}
-	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(briefSink{&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")}})
-	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: "tenon"}), broadcaster.Shutdown, nil
+	recorder, stop := recorderTo(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")}, scheme)
+	return recorder, stop, nil
 }
 
-// briefSink shortens the messages of Events: errors and lists of reasons may be of any length.
-type briefSink struct{ record.EventSink }
+func recorderTo(sink record.EventSink, scheme *runtime.Scheme) (briefRecorder, func()) {
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(sink)
+	return briefRecorder{broadcaster.NewRecorder(scheme, corev1.EventSource{Component: "tenon"})}, broadcaster.Shutdown
+}
 
-func (s briefSink) Create(event *corev1.Event) (*corev1.Event, error) {
-	event.Message = brief(event.Message)
-	return s.EventSink.Create(event)
+// briefRecorder shortens the messages of Events: errors and lists of reasons may be of any length.
+type briefRecorder struct{ to record.EventRecorder }
+
+func (r briefRecorder) Event(object runtime.Object, eventType, reason, message string) {
+	r.to.Event(object, eventType, reason, brief(message))
+}
+
+func (r briefRecorder) Eventf(object runtime.Object, eventType, reason, format string, args ...any) {
+	r.Event(object, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+func (r briefRecorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventType, reason, format string, args ...any) {
+	r.to.AnnotatedEventf(object, annotations, eventType, reason, "%s", brief(fmt.Sprintf(format, args...)))
 }
 
 // brief cuts a message that is too long for an Event, at the end of a character.
