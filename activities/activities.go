@@ -40,7 +40,7 @@
 // Reading order: mirror, wording, attend, parallel, failure, objects, change, events, executions, seen, cordon,
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
-// drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, evaluate, remove, begin,
+// drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
 // awaitreplacements, moved, confirm, retire, undo, why, whynode, sweepmetrics, sweeping, sweepcap, sweepworkflows,
 // sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepstuck, sweep, activities.
 package activities

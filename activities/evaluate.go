@@ -50,6 +50,9 @@ func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (w
 		return workflows.Evaluation{}, err
 	}
 	snapshot := e.mirror.Snapshot()
+	if err := e.recall(ctx, snapshot); err != nil {
+		return workflows.Evaluation{}, err
+	}
 	overlay(snapshot, going(running, in.Leaving))
 	input := e.inputs.of(ctx, snapshot, in.Unavailable)
 	disrupted := e.lately.counted(snapshot, remembered(in.Disrupted, e.lately.get()))

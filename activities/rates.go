@@ -93,12 +93,29 @@ type lately struct {
 
 	mu        sync.Mutex
 	disrupted []workflows.Disrupted
+	// known says that this process has evaluated, or has read what was known before it.
+	known bool
+}
+
+// counts reports whether any rate counts the nodes that begin to be disrupted.
+func (l *lately) counts(snapshot *plan.Snapshot) bool {
+	return l.rate != nil || slices.ContainsFunc(snapshot.NodePools, func(pool *karpv1.NodePool) bool {
+		rate, err := pool.DisruptionRate()
+		return rate != nil || err != nil
+	})
 }
 
 func (l *lately) set(disrupted []workflows.Disrupted) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.disrupted = disrupted
+	l.disrupted, l.known = disrupted, true
+}
+
+// knows reports whether set has been called.
+func (l *lately) knows() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known
 }
 
 func (l *lately) get() []workflows.Disrupted {

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -227,6 +228,57 @@ func buttonsOfSweeps(w *world.World) {
 	}
 	lives(w, 1)
 	empty(w, "swept")
+}
+
+// buttonsUnderARate presses the buttons that make Disruption forget, while no worker runs that could remember. What a rate
+// has counted still counts.
+func buttonsUnderARate(w *world.World) {
+	disruption := workflows.Cluster(w.Lab.Cluster()).DisruptionID()
+	rate := func(text string) {
+		w.T.Helper()
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %s}}}`, karpv1.DisruptionRateAnnotationKey, text)
+		if err := w.Patch(w.Context(), pool, kube.RawPatch(types.MergePatchType, patch)); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+	rate(`"1/1h"`)
+	w.Apply(pods("rate", 3))
+	w.AwaitRunning("rate", 3, 2*time.Minute)
+	w.Apply(pods("rate", 0))
+	lives(w, 2)
+	for _, b := range buttons {
+		if err := w.Lab.Halt(lab.Worker); err != nil {
+			w.T.Fatal(err)
+		}
+		if err := b.press(w.Context(), w, disruption); err != nil {
+			w.T.Fatalf("%s: %v", b.name, err)
+		}
+		pressed := time.Now()
+		if err := w.Lab.Resume(w.Context(), lab.Worker); err != nil {
+			w.T.Fatal(err)
+		}
+		w.Await("an evaluation after "+b.name, time.Minute, func() (bool, string) {
+			for _, event := range w.History(disruption, "") {
+				completed := event.GetActivityTaskCompletedEventAttributes()
+				if completed == nil || event.GetEventTime().AsTime().Before(pressed) {
+					continue
+				}
+				var found workflows.Evaluation
+				if err := converter.GetDefaultDataConverter().FromPayloads(completed.GetResult(), &found); err != nil {
+					w.T.Fatal(err)
+				}
+				if len(found.Commands)+len(found.Replacements) > 0 {
+					w.T.Fatalf("after %s, Disruption removes what the rate does not allow: %+v", b.name, found)
+				}
+				return true, ""
+			}
+			return false, "there is none"
+		})
+		lives(w, 2)
+	}
+	rate("null")
+	w.AwaitNothing(3 * time.Minute)
 }
 
 // buttonsOfTheSchedule pauses, changes and deletes the Schedule of the sweep, which is soon restored.

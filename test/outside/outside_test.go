@@ -39,6 +39,7 @@ func TestButtons(t *testing.T) {
 		{"OfTheOthers", buttonsOfTheOthers},
 		{"OfWhatJoins", buttonsOfWhatJoins},
 		{"OfReplacements", buttonsOfReplacements},
+		{"UnderARate", buttonsUnderARate},
 		{"OfSweeps", buttonsOfSweeps},
 		{"OfTheSchedule", buttonsOfTheSchedule},
 	})
