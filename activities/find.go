@@ -129,7 +129,7 @@ func (f *finder) takenInstances(ctx context.Context, group string) (map[string]b
 
 // settleFor is how long FindInstances keeps looking before it concludes that there is nothing: a launch whose reply was
 // lost becomes visible well within that time, and the sweep terminates what does not.
-const settleFor = 30 * time.Second
+const settleFor = 25 * time.Second
 
 // search holds what one FindInstances has read already: instances that no claim has, by id, and claims that have none, by
 // UID.

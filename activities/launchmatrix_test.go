@@ -56,8 +56,8 @@ type killed struct {
 	before, after bool
 }
 
-// noticedAfter is how long Temporal takes to give an activity to another worker after its own has fallen silent.
-const noticedAfter = 15 * time.Second
+// noticedAfter is how long Temporal takes to give CreateFleet to another worker after its own has fallen silent.
+var noticedAfter = workflows.CreateFleetActivity.Policy.Heartbeat
 
 func later(why string, after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(why, "", temporal.ApplicationErrorOptions{NextRetryDelay: after})
@@ -194,7 +194,6 @@ func answeredFailure(t *testing.T, faults ec2sim.Faults, heals time.Duration, wi
 		builder = builder.WithObjects(claim)
 		in.Claims = append(in.Claims, workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)})
 	}
-	killedAfter := with.after
 	with.Activities = New(Config{Cluster: "c", Kube: builder.Build(), Mirror: launchMirror{classMirror{class: class}}, Cloud: provider, Temporal: noWorkflows{}, Log: zap.NewNop()})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -208,10 +207,8 @@ func answeredFailure(t *testing.T, faults ec2sim.Faults, heals time.Duration, wi
 		return workflows.NodeClaimResult{}, nil
 	})
 	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(errors.New("not there"))
-	within := 30 * time.Second
-	if killedAfter {
-		within += noticedAfter // nobody acts before, and then it is not known whether the call launched anything
-	}
+	killedAfter := with.after
+	const within = 30 * time.Second
 	if err := sim.SetFaults(faults); err != nil {
 		t.Fatal(err)
 	}

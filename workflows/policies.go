@@ -25,8 +25,9 @@ var (
 	// (its LaunchTimeout); after that the claims are released and their pods planned again.
 	PrepareLaunchActivity = Activity[LaunchGroup, PreparedLaunch]{"PrepareLaunch", Policy{Attempt: time.Minute, Total: launchTimeout, Heartbeat: 10 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
 	// CreateFleetActivity sends the request. A throttled call may sit in the client's own queue for a while before it is
-	// sent, hence the long attempt.
-	CreateFleetActivity = Activity[CreateFleetInput, Fleet]{"CreateFleet", Policy{Attempt: 90 * time.Second, Total: launchTimeout, Heartbeat: 15 * time.Second, First: time.Second, Most: 15 * time.Second}}
+	// sent, hence the long attempt. If the worker dies with the answer, pods wait until that is noticed and the cloud has
+	// been searched, hence the short heartbeat.
+	CreateFleetActivity = Activity[CreateFleetInput, Fleet]{"CreateFleet", Policy{Attempt: 90 * time.Second, Total: launchTimeout, Heartbeat: 10 * time.Second, First: time.Second, Most: 15 * time.Second}}
 	// FindInstancesActivity looks for the instances of a launch group. It is retried without limit: until it succeeds, an
 	// instance may be running that nobody owns.
 	FindInstancesActivity = Activity[FindInstancesInput, Found]{"FindInstances", Policy{Attempt: 2 * time.Minute, Heartbeat: 15 * time.Second, First: time.Second, Most: 30 * time.Second}}
