@@ -24,7 +24,9 @@ func minimumsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []Mi
 func Enough(m *Market, s *Seller, set Bitset) bool {
 	tally := NewTally(m, s.Minimums)
 	for i := range set.All {
-		tally.Add(i)
+		if tally.Add(i); tally.Met() { // the solver asks for every content it tries, and a few machines often suffice
+			return true
+		}
 	}
 	return tally.Met()
 }
