@@ -25,14 +25,14 @@ func (c components) specs() []spec {
 		if slices.Contains(ControlPlane(), s.name) { // one multi-call binary holds them all
 			s.args = append([]string{string(s.name)}, s.args...)
 		}
-		if s.name != Worker && s.name != EC2Sim { // trades memory for CPU time, which is scarcer
-			s.env = append(s.env, "GOGC=300")
+		if s.name != Worker { // trades memory for CPU time, which is scarcer
+			s.env = append(s.env, "GOGC=400")
 		}
 		if c.opts.Large {
 			s.spare()
 		}
 		s.args = append(s.args, c.opts.Args[s.name]...)
-		s.env = slices.Concat(inheritedEnv(), []string{directoryVariable + "=" + c.layout.dir}, s.env, c.opts.Env[s.name])
+		s.env = slices.Concat(Environ(), []string{directoryVariable + "=" + c.layout.dir}, s.env, c.opts.Env[s.name])
 	}
 	return specs
 }
@@ -45,11 +45,11 @@ func (s *spec) spare() {
 	}
 }
 
-// inheritedEnv returns this process's environment without variables that could lead a component to another cluster,
-// another Temporal server or the real AWS.
-func inheritedEnv() []string {
+// Environ returns this process's environment without variables that could lead a component to another cluster, another
+// Temporal server or the real AWS, and without those that change how a Go program runs.
+func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		for _, prefix := range []string{"AWS_", "KUBE", "TEMPORAL_"} {
+		for _, prefix := range []string{"AWS_", "KUBE", "TEMPORAL_", "GOGC=", "GODEBUG=", "GOMEMLIMIT="} {
 			if strings.HasPrefix(variable, prefix) {
 				return true
 			}

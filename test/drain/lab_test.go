@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -124,20 +123,10 @@ func startWorld(ctx context.Context, t *testing.T) *world {
 	}
 	t.Cleanup(temporal.Close)
 	w := &world{WithWatch: direct, temporal: temporal, events: &eventLog{}, claims: &claimLog{kube: direct},
-		binary: buildTenon(ctx, t), env: l.Env()}
+		binary: labtest.Build(t, t.TempDir()), env: l.Env()}
 	w.work(t)
 	w.wakeDrains(t, config)
 	return w
-}
-
-// buildTenon builds the command.
-func buildTenon(ctx context.Context, t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "tenon")
-	if output, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../cmd/tenon").CombinedOutput(); err != nil {
-		t.Fatalf("build tenon: %v\n%s", err, output)
-	}
-	return binary
 }
 
 // work runs a worker until the test ends.

@@ -13,8 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +25,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/lab"
+	"github.com/tenon-sh/tenon/lab/labtest"
 	"github.com/tenon-sh/tenon/worker"
 )
 
@@ -102,13 +101,16 @@ func Start(t testing.TB, o Options) *World {
 		o.BootDelay = 2 * time.Second
 	}
 	w := &World{T: t, options: lab.Options{
-		Dir: dir, Bin: bin, Tenon: build(t, filepath.Dir(bin), dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS, Large: o.Large,
+		Dir: dir, Bin: bin, Tenon: labtest.Build(t, dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS, Large: o.Large,
 		Args: map[lab.Component][]string{
 			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log"), "--audit-log-maxsize=4096"},
 			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator, lab.Temporal: o.Temporal,
 		},
 		Env: map[lab.Component][]string{lab.Worker: o.WorkerEnv},
 	}}
+	if !o.Large { // nobody measures the worker's memory
+		w.options.Env[lab.Worker] = append([]string{"GOGC=400"}, o.WorkerEnv...)
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("logs of all processes: %s", filepath.Join(dir, "logs"))
@@ -123,18 +125,6 @@ func Start(t testing.TB, o Options) *World {
 		}
 	})
 	return w
-}
-
-// build builds the current program into a directory.
-func build(t testing.TB, module, dir string) string {
-	t.Helper()
-	program := filepath.Join(dir, "tenon")
-	compile := exec.Command("go", "build", "-o", program, "./cmd/tenon")
-	compile.Dir = module
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("build tenon: %v\n%s", err, out)
-	}
-	return program
 }
 
 // start starts or resumes the laboratory and connects to it.
@@ -384,9 +374,7 @@ func (w *World) Tenon(args ...string) (string, error) {
 // AWS, Kubernetes and Temporal settings. A worker gets a worker's permissions in AWS. The command ends with the test.
 func (w *World) Command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.Context(), w.options.Tenon, args...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "AWS_") || strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "TEMPORAL_")
-	})
+	cmd.Env = lab.Environ()
 	env := w.Lab.Env()
 	if len(args) > 0 && args[0] == "worker" {
 		env = w.Lab.WorkerEnv()
