@@ -53,6 +53,9 @@ type walker struct {
 	story  []string
 	// pending are the delayed actions that are still to come.
 	pending sync.WaitGroup
+	// heldUntil is until when another controller holds the Lease; zero if none does.
+	holding   sync.Mutex
+	heldUntil time.Time
 }
 
 // enter starts a laboratory with two workers, in which unneeded nodes are removed soon.
@@ -167,8 +170,18 @@ func (w *walker) executions(query string) []string {
 // leaseName is the Lease that decides who acts.
 const leaseName = "karpenter-leader-election"
 
-// hold lets somebody hold the Lease for a while, renewing it, and then releases it.
+// hold lets somebody hold the Lease for a while, renewing it, and then releases it. If somebody holds it already, that lasts
+// longer.
 func (w *walker) hold(holder string, held time.Duration) error {
+	w.holding.Lock()
+	defer w.holding.Unlock()
+	until := time.Now().Add(held)
+	if !w.heldUntil.IsZero() {
+		if w.heldUntil.Before(until) {
+			w.heldUntil = until
+		}
+		return nil
+	}
 	take := func(holder string, lasts int32) error {
 		var lease coordinationv1.Lease
 		if err := w.Get(w.Context(), client.ObjectKey{Namespace: "kube-system", Name: leaseName}, &lease); err != nil {
@@ -178,17 +191,27 @@ func (w *walker) hold(holder string, held time.Duration) error {
 		return w.Update(w.Context(), &lease)
 	}
 	err := take(holder, 15)
+	w.heldUntil = until
 	from, last := time.Now(), time.Now()
-	w.pending.Go(func() {
-		for end := from.Add(held); time.Now().Before(end); time.Sleep(time.Second) {
-			if take(holder, 15) == nil {
-				last = time.Now()
-			}
+	over := func() bool {
+		w.holding.Lock()
+		defer w.holding.Unlock()
+		if time.Now().Before(w.heldUntil) {
+			return false
 		}
 		if err == nil {
 			w.stolen(from, last)
 		}
 		w.release()
+		w.heldUntil = time.Time{}
+		return true
+	}
+	w.pending.Go(func() {
+		for ; !over(); time.Sleep(time.Second) {
+			if take(holder, 15) == nil {
+				last = time.Now()
+			}
+		}
 	})
 	return err
 }
