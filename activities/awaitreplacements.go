@@ -20,7 +20,7 @@ type waiter struct {
 // AwaitReplacements watches the mirror until all claims of a replacement are initialized, one of them is gone, or the time
 // is up.
 func (w *waiter) AwaitReplacements(ctx context.Context, in workflows.AwaitReplacementsInput) (workflows.Awaited, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	// A claim that this mirror has not seen yet would look like one that is gone.
 	if _, err := w.seen.awaitClaims(ctx, in.SeenVersion, ""); err != nil {

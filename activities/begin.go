@@ -32,7 +32,7 @@ type replacer struct {
 // once a node is marked, its pods count as waiting for a place, and no other plan may buy one for them. A second attempt
 // finds both by the replacement's id, and adds what the first has not done.
 func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	if !in.Independent {
 		for _, gone := range in.Nodes {

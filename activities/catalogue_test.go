@@ -63,7 +63,7 @@ func TestPools(t *testing.T) {
 		poolOf("plain", "default", nil), poolOf("tight", "default", map[string]string{karpv1.PackingAnnotationKey: karpv1.PackingCheapest}),
 		poolOf("mistaken", "default", map[string]string{karpv1.PackingAnnotationKey: "tight"}), poolOf("lost", "none", nil), poolOf("broken", "broken", nil),
 	}}
-	doing := New(Config{Mirror: place, Cloud: place, NodePrice: 0.01, Packing: plan.PackingSpread})
+	acts := New(Config{Mirror: place, Cloud: place, NodePrice: 0.01, Packing: plan.PackingSpread})
 	type made struct {
 		Types     int
 		Problem   string
@@ -78,7 +78,7 @@ func TestPools(t *testing.T) {
 		"broken":   {Problem: `EC2NodeClass "broken": no subnets`, NodePrice: 0.01, Packing: plan.PackingSpread},
 	}
 	got := map[string]made{}
-	for _, pool := range doing.launcher.catalogue.pools(t.Context()) {
+	for _, pool := range acts.launcher.catalogue.pools(t.Context()) {
 		got[pool.NodePool.Name] = made{len(pool.Types), pool.Problem, pool.NodePrice, pool.Packing}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

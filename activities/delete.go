@@ -24,7 +24,7 @@ type deleter struct {
 // DeleteClaim deletes a NodeClaim and returns by when its node has to be drained. It leaves alone a claim that is being
 // deleted or is gone, and an expired claim whose NodePool wants it replaced first.
 func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	claim, err := d.objects.claim(ctx, workflows.ClaimRef{Name: in.Claim, UID: in.UID})
 	if err != nil {

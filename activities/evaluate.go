@@ -36,7 +36,7 @@ type evaluator struct {
 // if the mirror may be stale, because nothing is disrupted on a stale view. It takes into account what Disruption has
 // begun, even if this worker's mirror does not show it yet.
 func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (workflows.Evaluation, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	anew, err := e.seen.awaitClaims(ctx, in.SeenVersion, in.ClusterUID)
 	if err != nil {

@@ -29,7 +29,7 @@ func (onePool) NodePool(name string) *karpv1.NodePool {
 // below the limits of a payload however much is decided, and that Again is set for the rest.
 func TestCommandsAreFrozen(t *testing.T) {
 	t.Parallel()
-	doing := New(Config{Mirror: onePool{}, Log: zap.NewNop()})
+	acts := New(Config{Mirror: onePool{}, Log: zap.NewNop()})
 	snapshot := &plan.Snapshot{}
 	node := func(name, pool string) string {
 		snapshot.Nodes = append(snapshot.Nodes, &plan.Node{Name: "node-" + name, UID: types.UID("node-uid-" + name), Claim: name, ClaimUID: types.UID("uid-" + name), Pool: pool})
@@ -41,7 +41,7 @@ func TestCommandsAreFrozen(t *testing.T) {
 		{Reason: karpv1.DisruptionReasonDrifted, Nodes: []string{node("drifted", "careful")}, Replacements: []plan.Claim{{NodePool: "careful"}}, Moves: 2, Why: "so"},
 		{Reason: karpv1.DisruptionReasonUnderutilized, Nodes: []string{node("idle", "p")}},
 	}}
-	got := doing.commands(small, snapshot)
+	got := acts.commands(small, snapshot)
 	if len(got.Commands) != 1 || len(got.Replacements) != 2 || got.Again {
 		t.Fatalf("%+v", got)
 	}
@@ -66,7 +66,7 @@ func TestCommandsAreFrozen(t *testing.T) {
 			}
 			found.Commands = append(found.Commands, command)
 		}
-		got := doing.commands(found, snapshot)
+		got := acts.commands(found, snapshot)
 		if claims == 0 {
 			if len(got.Replacements) != 3 || len(got.Replacements[0].Nodes) != maxReplace || !got.Replacements[0].Independent || got.Again {
 				t.Errorf("what needs no launch does not go together: %d replacements", len(got.Replacements))

@@ -25,7 +25,7 @@ type finder struct {
 
 // FindInstances returns the instances of a launch group that no claim has, and the claims that have no instance.
 func (f *finder) FindInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Found, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	until := time.Now()
 	if in.Settle {

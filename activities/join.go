@@ -45,7 +45,7 @@ type joiner struct {
 // Join brings a claim's node up: it records the launch on the claim, waits for the Node to join, registers it, waits until
 // it is initialized, and records that on both objects. It skips each step that an earlier attempt has done.
 func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.JoinResult, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	until := time.Now().Add(joinFor)
 	claim, err := j.objects.claim(ctx, in.Claim)

@@ -36,7 +36,7 @@ type launcher struct {
 // PrepareLaunch reads the claims of a launch group and resolves what all of them allow into one fleet request. It releases
 // claims that were deleted meanwhile, because nothing was launched for them.
 func (l *launcher) PrepareLaunch(ctx context.Context, group workflows.LaunchGroup) (workflows.PreparedLaunch, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	wanted, err := l.wantedClaims(ctx, group)
 	if err != nil || len(wanted) == 0 {
@@ -134,7 +134,7 @@ func registrationLabels(claim *karpv1.NodeClaim) map[string]string {
 
 // CreateFleet sends a launch. The request carries its client token, so a second attempt asks for the same launch.
 func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInput) (workflows.Fleet, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	result, err := l.cloud.Launch(ctx, in.Request)
 	switch cloud.KindOf(err) {
@@ -190,7 +190,7 @@ const startsAtOnce = 8
 // instance it was started with. If an earlier attempt has started a workflow that is over by now, the workflow starts once
 // more, finds its claim gone and ends.
 func (l *launcher) StartNodeClaims(ctx context.Context, in workflows.StartNodeClaimsInput) (struct{}, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	starts, ctx := errgroup.WithContext(ctx)
 	starts.SetLimit(startsAtOnce)

@@ -48,8 +48,8 @@ func TestAClassThatIsNotReadyLaunchesNothing(t *testing.T) {
 		}
 		claim := launchedClaim()
 		claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
-		doing := New(Config{Cluster: "c", Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim).Build(), Mirror: classMirror{class: class}, Log: zap.NewNop()})
-		_, err := run(t, doing.PrepareLaunch, workflows.LaunchGroup{Group: "g", Claims: []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}}})
+		acts := New(Config{Cluster: "c", Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim).Build(), Mirror: classMirror{class: class}, Log: zap.NewNop()})
+		_, err := run(t, acts.PrepareLaunch, workflows.LaunchGroup{Group: "g", Claims: []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}}})
 		var failure *temporal.ApplicationError
 		if err == nil || !strings.Contains(err.Error(), test.fails) || !errors.As(err, &failure) {
 			t.Errorf("%s: error %v, want %q", reason, err, test.fails)

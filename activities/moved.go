@@ -20,7 +20,7 @@ const movedEvery = 2 * time.Second
 
 // AwaitMoved waits until the controllers of moved pods have as many Ready pods elsewhere as they had, or want fewer.
 func (w *waiter) AwaitMoved(ctx context.Context, in workflows.AwaitMovedInput) (workflows.MovedPods, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	for {
 		var missing []string

@@ -38,30 +38,30 @@ func overlaidShop(overlays ...*karpv1alpha1.NodeOverlay) (*shop, *Activities) {
 // TestOverlaidPools checks that planning sees overlays, and sees the same instance types until something changes.
 func TestOverlaidPools(t *testing.T) {
 	t.Parallel()
-	place, doing := overlaidShop()
+	place, acts := overlaidShop()
 	price := func(pools []plan.Pool, n int) float64 { return pools[n].Types[0].Offerings[0].Price }
-	plain := doing.launcher.catalogue.pools(t.Context())
+	plain := acts.launcher.catalogue.pools(t.Context())
 	if plain[0].Types[0] != place.kinds[0] {
 		t.Error("without overlays the types are not the cloud's own")
 	}
 	place.overlays = []*karpv1alpha1.NodeOverlay{overlayOf("a", "one", "0.5")}
-	first := doing.launcher.catalogue.pools(t.Context())
+	first := acts.launcher.catalogue.pools(t.Context())
 	if price(first, 0) != 0.5 || price(first, 1) != 1 || place.kinds[0].Offerings[0].Price != 1 {
 		t.Errorf("prices are %g and %g, and the cloud's %g; want 0.5, 1 and 1", price(first, 0), price(first, 1), place.kinds[0].Offerings[0].Price)
 	}
 	counted := place.pools[0].DeepCopy()
 	counted.Status.Nodes = new(int64(7))
 	place.pools[0] = counted
-	second := doing.launcher.catalogue.pools(t.Context())
+	second := acts.launcher.catalogue.pools(t.Context())
 	if second[0].Types[0] != first[0].Types[0] || second[0].NodePool != counted {
 		t.Error("a pool that counts other nodes has other instance types, or is the one of before")
 	}
 	place.overlays = []*karpv1alpha1.NodeOverlay{overlayOf("a", "two", "0.25")}
-	if third := doing.launcher.catalogue.pools(t.Context()); price(third, 0) != 1 || price(third, 1) != 0.25 {
+	if third := acts.launcher.catalogue.pools(t.Context()); price(third, 0) != 1 || price(third, 1) != 0.25 {
 		t.Errorf("another overlay makes the prices %g and %g, want 1 and 0.25", price(third, 0), price(third, 1))
 	}
 	place.kinds = []*cloud.InstanceType{{Name: "m5.large", Offerings: []cloud.Offering{{CapacityType: "on-demand", Zone: "a", Price: 3, Available: true}}}}
-	if fourth := doing.launcher.catalogue.pools(t.Context()); price(fourth, 0) != 3 || price(fourth, 1) != 0.25 {
+	if fourth := acts.launcher.catalogue.pools(t.Context()); price(fourth, 0) != 3 || price(fourth, 1) != 0.25 {
 		t.Errorf("another price of the cloud makes them %g and %g, want 3 and 0.25", price(fourth, 0), price(fourth, 1))
 	}
 }
@@ -69,7 +69,7 @@ func TestOverlaidPools(t *testing.T) {
 // TestSold checks that a launch sees what planning has seen.
 func TestSold(t *testing.T) {
 	t.Parallel()
-	place, doing := overlaidShop(overlayOf("a", "one", "0.5"))
+	place, acts := overlaidShop(overlayOf("a", "one", "0.5"))
 	for name, test := range map[string]struct {
 		reason, pool string
 		price        float64
@@ -84,7 +84,7 @@ func TestSold(t *testing.T) {
 			t.Parallel()
 			claim := &karpv1.NodeClaim{}
 			claim.Labels = map[string]string{karpv1.NodePoolLabelKey: test.pool}
-			kinds, err := doing.launcher.catalogue.sold(t.Context(), claim, place.classes["default"])
+			kinds, err := acts.launcher.catalogue.sold(t.Context(), claim, place.classes["default"])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,14 +109,14 @@ func TestSold(t *testing.T) {
 // TestClaimsSayThatTheyWereOverlaid checks that claims carry Karpenter's annotations.
 func TestClaimsSayThatTheyWereOverlaid(t *testing.T) {
 	t.Parallel()
-	_, doing := overlaidShop(overlayOf("a", "one", "0.5"))
-	doing.launcher.catalogue.pools(t.Context())
+	_, acts := overlaidShop(overlayOf("a", "one", "0.5"))
+	acts.launcher.catalogue.pools(t.Context())
 	for pool, want := range map[string]map[string]string{
 		"one": {karpv1alpha1.PriceOverlayAppliedAnnotationKey: "true", karpv1alpha1.CapacityOverlayAppliedAnnotationKey: "true"},
 		"two": nil,
 	} {
 		claim := &karpv1.NodeClaim{}
-		doing.launcher.catalogue.overlaid.annotate(claim, plan.Claim{NodePool: pool, InstanceTypes: []string{"m5.large"}})
+		acts.launcher.catalogue.overlaid.annotate(claim, plan.Claim{NodePool: pool, InstanceTypes: []string{"m5.large"}})
 		if diff := cmp.Diff(want, claim.Annotations); diff != "" {
 			t.Errorf("annotations of a claim of pool %s (-want +got):\n%s", pool, diff)
 		}

@@ -38,7 +38,7 @@ type planner struct {
 // static pools lack, and those for the pods. Groups and claims are named after the plan's id, so that a second attempt
 // finds what the first one created and plans nothing twice: it returns those groups, and leaves the rest to the next plan.
 func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.PlanResult, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	if activity.GetInfo(ctx).Attempt > 1 {
 		if earlier, err := p.creator.created(ctx, in.Plan); err != nil || len(earlier.Groups) > 0 {

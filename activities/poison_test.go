@@ -85,13 +85,13 @@ func TestOnePoolNeverStopsTheOthers(t *testing.T) {
 				}}).Build()
 			mirror := &poolsMirror{}
 			events := record.NewFakeRecorder(10)
-			doing := New(Config{Cluster: "c", Kube: kube, Mirror: mirror, Events: events, Log: zap.NewNop()})
+			acts := New(Config{Cluster: "c", Kube: kube, Mirror: mirror, Events: events, Log: zap.NewNop()})
 			var claims []plan.Claim
 			for i, pool := range test.pools {
 				claims = append(claims, plan.Claim{NodePool: pool, Group: fmt.Sprint(i), InstanceTypes: []string{"m5.large"}, Zones: []string{"z"}, CapacityType: "spot"})
 			}
 			var result workflows.PlanResult
-			err := doing.creator.create(t.Context(), workflows.PlanInput{Plan: "s-1"}, claims, &result)
+			err := acts.creator.create(t.Context(), workflows.PlanInput{Plan: "s-1"}, claims, &result)
 			if (err != nil) != test.fails {
 				t.Fatalf("error %v", err)
 			}
@@ -131,9 +131,9 @@ func TestAPlanFitsInAPayload(t *testing.T) {
 		claims[i] = claim
 		claims[i].Group = fmt.Sprint(i)
 	}
-	doing := New(Config{Cluster: "c", Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).Build(), Mirror: &poolsMirror{}, Log: zap.NewNop()})
+	acts := New(Config{Cluster: "c", Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).Build(), Mirror: &poolsMirror{}, Log: zap.NewNop()})
 	var result workflows.PlanResult
-	if err := doing.creator.create(t.Context(), workflows.PlanInput{Plan: "s-1", Unavailable: refused}, claims, &result); err != nil {
+	if err := acts.creator.create(t.Context(), workflows.PlanInput{Plan: "s-1", Unavailable: refused}, claims, &result); err != nil {
 		t.Fatal(err)
 	}
 	payload, err := json.Marshal(result)
@@ -173,8 +173,8 @@ func TestOneNodeNeverStopsTheOthers(t *testing.T) {
 					}
 					return to.Delete(ctx, object, options...)
 				}}).Build()
-			doing := New(Config{Cluster: "c", Kube: kube, Log: zap.NewNop()})
-			result, err := doing.removeNodes(t.Context(), removal, lastTry)
+			acts := New(Config{Cluster: "c", Kube: kube, Log: zap.NewNop()})
+			result, err := acts.removeNodes(t.Context(), removal, lastTry)
 			if (err == nil) != lastTry {
 				t.Errorf("error %v", err)
 			}
@@ -202,11 +202,11 @@ func TestOneNodeNeverStopsTheOthers(t *testing.T) {
 func TestOneNodeNeverStopsTheOthersOfAReplacement(t *testing.T) {
 	t.Parallel()
 	type step func(context.Context, *Activities, workflows.Replace, bool) (workflows.RetireResult, error)
-	retire := func(ctx context.Context, doing *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
-		return doing.retire(ctx, workflows.RetireInput{ID: in.ID, Reason: in.Reason, Nodes: in.Nodes, Independent: true}, oneStays)
+	retire := func(ctx context.Context, acts *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
+		return acts.retire(ctx, workflows.RetireInput{ID: in.ID, Reason: in.Reason, Nodes: in.Nodes, Independent: true}, oneStays)
 	}
-	begin := func(ctx context.Context, doing *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
-		return workflows.RetireResult{}, doing.markAll(ctx, in, oneStays)
+	begin := func(ctx context.Context, acts *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
+		return workflows.RetireResult{}, acts.markAll(ctx, in, oneStays)
 	}
 	for _, test := range []struct {
 		reason   string
@@ -258,10 +258,10 @@ func TestOneNodeNeverStopsTheOthersOfAReplacement(t *testing.T) {
 					}
 					return to.Update(ctx, object, options...)
 				}})
-			r.doing = New(Config{Cluster: "c", Kube: r.WithWatch, Mirror: r, Temporal: &sweptTemporal{}, Events: r.events, Log: zap.NewNop()})
+			r.acts = New(Config{Cluster: "c", Kube: r.WithWatch, Mirror: r, Temporal: &sweptTemporal{}, Events: r.events, Log: zap.NewNop()})
 			in := replaceOf(0, claims...)
 			in.Independent = true
-			result, err := test.do(t.Context(), r.doing, in, test.oneStays)
+			result, err := test.do(t.Context(), r.acts, in, test.oneStays)
 			if (err == nil) != test.oneStays {
 				t.Errorf("error %v", err)
 			}
@@ -300,12 +300,12 @@ func TestOneClaimNeverKeepsTheOthersFromGoing(t *testing.T) {
 			}
 			return to.Delete(ctx, object, options...)
 		}}).Build()
-	doing := New(Config{Cluster: "c", Kube: kube, Log: zap.NewNop()})
+	acts := New(Config{Cluster: "c", Kube: kube, Log: zap.NewNop()})
 	in := workflows.ReleaseClaimsInput{Reason: workflows.ReasonInsufficient}
 	for _, name := range []string{"a", "poison", "b"} {
 		in.Claims = append(in.Claims, workflows.ClaimRef{Name: name, UID: "uid-" + name})
 	}
-	if _, err := run(t, doing.ReleaseClaims, in); err == nil || !strings.Contains(err.Error(), "poison") {
+	if _, err := run(t, acts.ReleaseClaims, in); err == nil || !strings.Contains(err.Error(), "poison") {
 		t.Errorf("error %v, want to be tried again for the one that is left", err)
 	}
 	var left karpv1.NodeClaimList

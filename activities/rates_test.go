@@ -47,10 +47,10 @@ func TestWhatRatesCountIsRemembered(t *testing.T) {
 		{reason: "and for nobody else", pool: "gone", ago: time.Minute},
 		{reason: "a rate that cannot be read may be a long one", pool: "wrong", ago: 23 * time.Hour, want: true},
 	} {
-		doing := New(Config{Rate: test.cluster})
+		acts := New(Config{Rate: test.cluster})
 		disrupted := []workflows.Disrupted{{NodePool: test.pool, Nodes: 2, At: now.Add(-test.ago)}}
 		before := slices.Clone(disrupted)
-		if got := doing.lately.counted(snapshot, disrupted); (len(got) == 1) != test.want {
+		if got := acts.lately.counted(snapshot, disrupted); (len(got) == 1) != test.want {
 			t.Errorf("%s: %v", test.reason, got)
 		}
 		if diff := cmp.Diff(before, disrupted); diff != "" {
@@ -66,7 +66,7 @@ func TestARateNeverFillsAPayload(t *testing.T) {
 	const each, own = 30 * time.Second, 10 * time.Minute
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	rate := karpv1.DisruptionRate{Within: 24 * time.Hour}
-	doing := New(Config{Rate: &rate})
+	acts := New(Config{Rate: &rate})
 	snapshot := &plan.Snapshot{}
 	for i := range 50 {
 		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pool-with-a-name-%d", i)}}
@@ -82,7 +82,7 @@ func TestARateNeverFillsAPayload(t *testing.T) {
 			remembered = append(remembered, workflows.Disrupted{NodePool: pool.Name, Nodes: 1, At: now})
 		}
 		snapshot.Time = now
-		remembered = doing.lately.counted(snapshot, remembered)
+		remembered = acts.lately.counted(snapshot, remembered)
 	}
 	encoded, err := json.Marshal(remembered)
 	if err != nil {
@@ -140,12 +140,12 @@ func TestADisruptionThatForgotIsReminded(t *testing.T) {
 				mirror.snapshot.NodePools = append(mirror.snapshot.NodePools, &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name,
 					Annotations: map[string]string{karpv1.DisruptionRateAnnotationKey: "30%/10m"}}})
 			}
-			doing := New(Config{Mirror: mirror, Log: zap.NewNop()})
-			doing.lately.set(test.known)
+			acts := New(Config{Mirror: mirror, Log: zap.NewNop()})
+			acts.lately.set(test.known)
 			var suite testsuite.WorkflowTestSuite
 			env := suite.NewTestActivityEnvironment()
-			env.RegisterActivity(doing.Evaluate)
-			answer, err := env.ExecuteActivity(doing.Evaluate, workflows.EvaluateInput{Disrupted: test.asked})
+			env.RegisterActivity(acts.Evaluate)
+			answer, err := env.ExecuteActivity(acts.Evaluate, workflows.EvaluateInput{Disrupted: test.asked})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -79,13 +79,13 @@ func TestWhatRatesCountOutlivesAProcess(t *testing.T) {
 				pool.Annotations = map[string]string{karpv1.DisruptionRateAnnotationKey: test.rate}
 			}
 			past := &pastRuns{now: now, runs: test.past, hidden: test.hidden}
-			doing := New(Config{ClusterUID: "this", Temporal: past, Log: zap.NewNop(),
+			acts := New(Config{ClusterUID: "this", Temporal: past, Log: zap.NewNop(),
 				Mirror: &ratedPools{snapshot: plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{pool}}}})
 			var suite testsuite.WorkflowTestSuite
 			env := suite.NewTestActivityEnvironment()
-			env.RegisterActivity(doing.Evaluate)
+			env.RegisterActivity(acts.Evaluate)
 			for range 2 { // the second evaluation reads nothing more
-				answer, err := env.ExecuteActivity(doing.Evaluate, workflows.EvaluateInput{Disrupted: test.asked})
+				answer, err := env.ExecuteActivity(acts.Evaluate, workflows.EvaluateInput{Disrupted: test.asked})
 				if (err != nil) != test.fails {
 					t.Fatalf("error %v, want one: %v", err, test.fails)
 				}

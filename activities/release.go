@@ -15,7 +15,7 @@ import (
 // ReleaseClaims deletes claims that got no instance and removes their finalizer, because no workflow will. A claim that
 // cannot be released does not stop the others, and is retried.
 func (l *launcher) ReleaseClaims(ctx context.Context, in workflows.ReleaseClaimsInput) (struct{}, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	var failed []error
 	for _, ref := range in.Claims {

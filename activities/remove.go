@@ -26,7 +26,7 @@ type remover struct {
 // is removed for being empty is tainted first, so that nothing new can be bound to it, and is given back if it has got a
 // pod in between. A static pool loses no more nodes than it has beyond its replicas.
 func (r *remover) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	return r.removeNodes(ctx, removal, activity.GetInfo(ctx).Attempt >= triesEach)
 }

@@ -65,9 +65,9 @@ func TestRemoveSurplus(t *testing.T) {
 			{Claim: workflows.ClaimRef{Name: "joining", UID: string(pooled("joining").UID)}},
 		}}
 		env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
-		doing := New(Config{Kube: kube, Log: zap.NewNop(), Events: record.NewFakeRecorder(10)})
-		env.RegisterActivity(doing.Remove)
-		value, err := env.ExecuteActivity(doing.Remove, removal)
+		acts := New(Config{Kube: kube, Log: zap.NewNop(), Events: record.NewFakeRecorder(10)})
+		env.RegisterActivity(acts.Remove)
+		value, err := env.ExecuteActivity(acts.Remove, removal)
 		if err != nil {
 			t.Errorf("%s: %v", test.reason, err)
 			continue

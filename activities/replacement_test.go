@@ -34,7 +34,7 @@ type replacing struct {
 	t       *testing.T
 	running []string
 	events  *record.FakeRecorder
-	doing   *Activities
+	acts    *Activities
 }
 
 func newReplacing(t *testing.T, running []string, objects ...client.Object) *replacing {
@@ -49,7 +49,7 @@ func newReplacing(t *testing.T, running []string, objects ...client.Object) *rep
 
 // connect recreates the activities with another client of the API server.
 func (r *replacing) connect(kube client.WithWatch) {
-	r.doing = New(Config{Cluster: "c", Kube: kube, Mirror: r, Temporal: &sweptTemporal{running: r.running}, Events: r.events, Log: zap.NewNop()})
+	r.acts = New(Config{Cluster: "c", Kube: kube, Mirror: r, Temporal: &sweptTemporal{running: r.running}, Events: r.events, Log: zap.NewNop()})
 }
 
 func (r *replacing) NodePool(name string) *karpv1.NodePool {
@@ -81,7 +81,7 @@ func (r *replacing) Snapshot() *plan.Snapshot {
 				node = node.Join(reduce.Node(&nodes.Items[i]))
 			}
 		}
-		pods, err := r.doing.sweeper.objects.podsOn(context.Background(), node.Name)
+		pods, err := r.acts.sweeper.objects.podsOn(context.Background(), node.Name)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -158,11 +158,11 @@ func TestBeginAndUndo(t *testing.T) {
 	claim, node := serving("a")
 	r := newReplacing(t, nil, poolP(), claim, node)
 	in := replaceOf(2, claim)
-	first, err := run(t, r.doing.BeginReplacement, in)
+	first, err := run(t, r.acts.BeginReplacement, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := run(t, r.doing.BeginReplacement, in)
+	again, err := run(t, r.acts.BeginReplacement, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,15 +183,15 @@ func TestBeginAndUndo(t *testing.T) {
 	}
 	other := in
 	other.ID = "r2"
-	if _, err := run(t, r.doing.BeginReplacement, other); err == nil || !strings.Contains(err.Error(), "somebody else") {
+	if _, err := run(t, r.acts.BeginReplacement, other); err == nil || !strings.Contains(err.Error(), "somebody else") {
 		t.Errorf("a node was to be replaced twice: %v", err)
 	}
-	if _, err := run(t, r.doing.UndoReplacement, workflows.UndoInput{ID: "r2", Nodes: in.Nodes, Why: "in vain"}); err != nil || !disrupted(r.node("node-a")) {
+	if _, err := run(t, r.acts.UndoReplacement, workflows.UndoInput{ID: "r2", Nodes: in.Nodes, Why: "in vain"}); err != nil || !disrupted(r.node("node-a")) {
 		t.Errorf("taking back what was never begun took the mark of another: %v", err)
 	}
 	undo := workflows.UndoInput{ID: "r1", Nodes: in.Nodes, Pools: []string{in.Claims[0].NodePool, in.Claims[1].NodePool}, Why: "there is no capacity"}
 	for range 2 {
-		undone, err := run(t, r.doing.UndoReplacement, undo)
+		undone, err := run(t, r.acts.UndoReplacement, undo)
 		if err != nil || !slices.Equal(undone.Nodes, []string{"node-a"}) {
 			t.Errorf("undone %+v, %v", undone, err)
 		}
@@ -244,13 +244,13 @@ func TestEventsOfAReplacementOutliveALostAnswer(t *testing.T) {
 		undo := workflows.UndoInput{ID: in.ID, Nodes: in.Nodes, Pools: []string{in.Claims[0].NodePool, in.Claims[1].NodePool}, Why: "there is no capacity"}
 		failed := 0
 		for range 2 {
-			if _, err := run(t, r.doing.BeginReplacement, in); err == nil {
+			if _, err := run(t, r.acts.BeginReplacement, in); err == nil {
 				break
 			}
 			failed++
 		}
 		for range 2 {
-			if _, err := run(t, r.doing.UndoReplacement, undo); err == nil {
+			if _, err := run(t, r.acts.UndoReplacement, undo); err == nil {
 				break
 			}
 			failed++
@@ -309,7 +309,7 @@ func TestBeginTellsWhatBalancedLetsGo(t *testing.T) {
 			in := replaceOf(0, claim)
 			in.Reason, in.Why = string(test.why), "it saves much"
 			for range 2 {
-				if _, err := run(t, r.doing.BeginReplacement, in); err != nil {
+				if _, err := run(t, r.acts.BeginReplacement, in); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -350,7 +350,7 @@ func TestBeginRefuses(t *testing.T) {
 			objects = append(objects, object.DeepCopyObject().(client.Object))
 		}
 		r := newReplacing(t, nil, objects...)
-		if _, err := run(t, r.doing.BeginReplacement, replaceOf(1, claim)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := run(t, r.acts.BeginReplacement, replaceOf(1, claim)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", test.reason, err)
 		}
 		if len(r.claims()) > 1 {
@@ -368,7 +368,7 @@ func TestBeginApart(t *testing.T) {
 	r := newReplacing(t, nil, poolP(), a, nodeA, nodeB)
 	in := replaceOf(0, a, b)
 	in.Independent, in.Nodes[0].Why = true, "its pod fits elsewhere"
-	if _, err := run(t, r.doing.BeginReplacement, in); err != nil {
+	if _, err := run(t, r.acts.BeginReplacement, in); err != nil {
 		t.Fatal(err)
 	}
 	if !disrupted(r.node("node-a")) || disrupted(r.node("node-b")) {
@@ -378,7 +378,7 @@ func TestBeginApart(t *testing.T) {
 		t.Errorf("the claim says %+v", why)
 	}
 	in.Nodes = in.Nodes[1:]
-	if _, err := run(t, r.doing.BeginReplacement, in); workflows.FailureType(err) != workflows.FailureChanged {
+	if _, err := run(t, r.acts.BeginReplacement, in); workflows.FailureType(err) != workflows.FailureChanged {
 		t.Errorf("with no node that is as it was: %v", err)
 	}
 }
@@ -408,7 +408,7 @@ func TestBeginAsksForThePods(t *testing.T) {
 		r := newReplacing(t, nil, objects...)
 		in := replaceOf(1, claim)
 		in.Moves = 4
-		_, err := run(t, r.doing.BeginReplacement, in)
+		_, err := run(t, r.acts.BeginReplacement, in)
 		if begun := len(r.claims()) == 2 && disrupted(r.node("node-a")); begun != test.begins || (err == nil) != test.begins {
 			t.Errorf("%s: begun: %t, %v", test.reason, begun, err)
 		}
@@ -494,7 +494,7 @@ func TestRetire(t *testing.T) {
 			test.edit(a, b, nodeA)
 		}
 		r := newReplacing(t, nil, append([]client.Object{poolP(), a, b, nodeA, nodeB}, test.pods...)...)
-		got, err := run(t, r.doing.Retire, workflows.RetireInput{ID: "r1", Reason: "Drifted", Nodes: replaceOf(0, a, b).Nodes, Independent: test.apart})
+		got, err := run(t, r.acts.Retire, workflows.RetireInput{ID: "r1", Reason: "Drifted", Nodes: replaceOf(0, a, b).Nodes, Independent: test.apart})
 		if err != nil {
 			t.Errorf("%s: %v", test.reason, err)
 			continue
@@ -533,7 +533,7 @@ func TestRetireOpens(t *testing.T) {
 		{"the large pods of the nodes go first", true},
 		{"now it is the small ones' turn", false},
 	} {
-		if _, err := run(t, r.doing.Retire, in); err != nil {
+		if _, err := run(t, r.acts.Retire, in); err != nil {
 			t.Fatal(err)
 		}
 		if closed := readiness.Expecting(r.node("node-new")); closed != look.closed {
@@ -579,7 +579,7 @@ func TestSweepUnmarks(t *testing.T) {
 		}
 		r := newReplacing(t, test.running, claim, node)
 		listed := r.claims()[0]
-		s := sweep{sweeper: r.doing.sweeper, claims: map[string]*karpv1.NodeClaim{node.Spec.ProviderID: &listed}}
+		s := sweep{sweeper: r.acts.sweeper, claims: map[string]*karpv1.NodeClaim{node.Spec.ProviderID: &listed}}
 		s.marks(t.Context(), []*corev1.Node{r.node("node-a")})
 		if s.result.Failures > 0 {
 			t.Errorf("%s: %v", test.reason, s.result.Failed)

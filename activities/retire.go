@@ -37,7 +37,7 @@ type retirer struct {
 // Retire checks once more that the nodes of a replacement may be removed, and deletes their NodeClaims. It skips a node
 // that somebody else has removed meanwhile. If one node may not be removed, none is, unless the replacement is independent.
 func (r *retirer) Retire(ctx context.Context, in workflows.RetireInput) (workflows.RetireResult, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	return r.retire(ctx, in, in.Independent && activity.GetInfo(ctx).Attempt >= triesEach)
 }

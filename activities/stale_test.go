@@ -81,10 +81,10 @@ func TestAStaleViewEndsNoMachine(t *testing.T) {
 			if test.claim != nil {
 				objects = append(objects, test.claim)
 			}
-			doing := New(Config{Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build(), Mirror: test.mirror, Log: zap.NewNop()})
+			acts := New(Config{Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build(), Mirror: test.mirror, Log: zap.NewNop()})
 			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-			env.RegisterActivity(doing.Join)
-			value, err := env.ExecuteActivity(doing.Join, workflows.JoinInput{Claim: workflows.ClaimRef{Name: "blue-1", UID: "claim-uid"}, Instance: workflows.Instance{ID: "i-1", ProviderID: id}})
+			env.RegisterActivity(acts.Join)
+			value, err := env.ExecuteActivity(acts.Join, workflows.JoinInput{Claim: workflows.ClaimRef{Name: "blue-1", UID: "claim-uid"}, Instance: workflows.Instance{ID: "i-1", ProviderID: id}})
 			if (err != nil) != test.fails {
 				t.Fatalf("error %v", err)
 			}
@@ -122,8 +122,8 @@ func TestANodeTheMirrorLostIsNotGone(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			doing := New(Config{Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.objects...).Build(), Mirror: &lagging{}, Log: zap.NewNop()})
-			_, failed, err := doing.awaitInitialization(t.Context(), claim, node, time.Now().Add(time.Minute))
+			acts := New(Config{Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.objects...).Build(), Mirror: &lagging{}, Log: zap.NewNop()})
+			_, failed, err := acts.awaitInitialization(t.Context(), claim, node, time.Now().Add(time.Minute))
 			if failed != test.failed || (err != nil) != test.fails {
 				t.Errorf("failed %q, error %v", failed, err)
 			}

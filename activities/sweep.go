@@ -20,7 +20,7 @@ import (
 // and reads what looks wrong there from the API server before it concludes anything. What it cannot put right it names in
 // the result, and continues with the rest. How many nodes one sweep removes is limited; see sweepcap.go.
 func (w *sweeper) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	instances, err := w.cloud.Instances(ctx, cloud.Query{})
 	if err != nil {

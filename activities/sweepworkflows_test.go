@@ -371,10 +371,10 @@ func TestSweepNamesWorkflowsThatDoNotGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doing := New(Config{Cluster: "c", ClusterUID: "own", SweepMost: SweepMost, Temporal: &livesServer{lives: lives, old: old}, Cloud: &sweptCloud{instances: instances},
+		acts := New(Config{Cluster: "c", ClusterUID: "own", SweepMost: SweepMost, Temporal: &livesServer{lives: lives, old: old}, Cloud: &sweptCloud{instances: instances},
 			Mirror: sweptMirror{}, Log: zap.NewNop(), Events: events, SweepMetrics: metrics, Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claims...).Build()})
 		for range 2 {
-			got := sweepOnce(t, doing)
+			got := sweepOnce(t, acts)
 			want := []string{lives[1].id + " " + problem, "c/disruption " + problem}
 			if old {
 				want = nil

@@ -41,7 +41,7 @@ type terminator struct {
 // of the Node and the NodeClaim, in this order. If it finds that the node is not lost or not drained, contrary to its
 // input, it terminates nothing. The claim stays until its Node is gone, which finalizers of others may hold.
 func (t *terminator) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	claim, err := t.objects.claim(ctx, in.Claim)
 	if err != nil {

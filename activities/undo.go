@@ -33,7 +33,7 @@ type undoer struct {
 // If none of the old nodes can go on serving, everything stays whose launch has begun: somebody has removed them all, and
 // their pods need a place. Whatever cannot be taken back does not stop the rest, and is retried.
 func (u *undoer) UndoReplacement(ctx context.Context, in workflows.UndoInput) (workflows.Undone, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	var undone workflows.Undone
 	var failed []error

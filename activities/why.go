@@ -22,7 +22,7 @@ type answerer struct {
 // WhyPod returns the planner's current verdict on a pending pod, planned together with all other pending pods. It changes
 // nothing. It may miss a plan of another worker whose claims have not reached the mirror yet.
 func (a *answerer) WhyPod(ctx context.Context, in workflows.PodQuestion) (workflows.PodAnswer, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	if err := a.mirror.Fresh(freshEnough); err != nil {
 		return workflows.PodAnswer{}, fmt.Errorf("plan for %s/%s: %w", in.Namespace, in.Name, err)

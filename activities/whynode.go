@@ -12,7 +12,7 @@ import (
 
 // WhyNode returns what an evaluation would decide about a node now, together with all others. It changes nothing.
 func (a *answerer) WhyNode(ctx context.Context, in workflows.NodeQuestion) (workflows.NodeAnswer, error) {
-	ctx, done := attend(ctx)
+	ctx, done := heartbeat(ctx)
 	defer done()
 	if err := a.mirror.Fresh(freshEnough); err != nil {
 		return workflows.NodeAnswer{}, fmt.Errorf("evaluate node %s: %w", in.Name, err)

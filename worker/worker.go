@@ -113,7 +113,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: --disruption-rate: %w", err)
 	}
-	doing := activities.New(activities.Config{
+	acts := activities.New(activities.Config{
 		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, Growth: growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
 		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
@@ -156,14 +156,14 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 			acting, ctx := errgroup.WithContext(ctx)
 			acting.Go(func() error { return nominator.Run(ctx) })
 			acting.Go(func() error {
-				return versions.during(ctx, func(ctx context.Context, as sdk.DeploymentOptions) error { return poll(ctx, name, to, doing, as) })
+				return versions.during(ctx, func(ctx context.Context, as sdk.DeploymentOptions) error { return poll(ctx, name, to, acts, as) })
 			})
 			return acting.Wait()
 		})
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, versions, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: doing.Disrupt, Close: doing.Close, SweepEvery: config.SweepEvery, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: metrics,
+			Disrupt: acts.Disrupt, Close: acts.Close, SweepEvery: config.SweepEvery, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: metrics,
 			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -199,7 +199,7 @@ func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logg
 
 // poll runs workflows and activities as a version, or without one, until ctx ends. Activities wait for nodes and drains, so
 // there may be thousands at once, each of them a sleeping goroutine.
-func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *activities.Activities, as sdk.DeploymentOptions) error {
+func poll(ctx context.Context, name workflows.Cluster, to Connections, acts *activities.Activities, as sdk.DeploymentOptions) error {
 	failed := make(chan error, 1)
 	w := sdk.New(to.Temporal, name.TaskQueue(), sdk.Options{
 		MaxConcurrentActivityExecutionSize: 5000,
@@ -214,7 +214,7 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 		OnFatalError:             func(err error) { failed <- err },
 	})
 	workflows.Register(w)
-	workflows.RegisterActivities(w, doing)
+	workflows.RegisterActivities(w, acts)
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("poll task queue %s: %w", name.TaskQueue(), err)
 	}

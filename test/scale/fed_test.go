@@ -247,7 +247,7 @@ func beFed(said string) error {
 	if err != nil {
 		return err
 	}
-	doing := activities.New(activities.Config{Cluster: fedCluster, Kube: direct, Mirror: mirror, Cloud: provider, Temporal: connection, Events: &record.FakeRecorder{}, Log: log,
+	acts := activities.New(activities.Config{Cluster: fedCluster, Kube: direct, Mirror: mirror, Cloud: provider, Temporal: connection, Events: &record.FakeRecorder{}, Log: log,
 		BatchIdle: 100 * time.Millisecond, BatchMost: time.Second, MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect, Packing: plan.PackingSpread,
 		SweepMost: activities.SweepMost, SweepMetrics: sweeps})
 	failed := make(chan error, 2)
@@ -262,7 +262,7 @@ func beFed(said string) error {
 	}
 	polling := sdk.New(connection, workflows.Cluster(fedCluster).TaskQueue(), sdk.Options{OnFatalError: func(err error) { failed <- err }})
 	workflows.Register(polling)
-	workflows.RegisterActivities(polling, doing)
+	workflows.RegisterActivities(polling, acts)
 	if err := polling.Start(); err != nil {
 		return err
 	}

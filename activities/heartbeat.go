@@ -8,11 +8,11 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// attend sends heartbeats for an activity until done is called. Cancellation of the activity arrives with the heartbeats,
+// heartbeat sends heartbeats for an activity until done is called. Cancellation of the activity arrives with the heartbeats,
 // as cancellation of its context. The returned context also ends when the worker is told to stop, so that another worker
 // can continue at once instead of after a heartbeat timeout.
-func attend(ctx context.Context) (attended context.Context, done func()) {
-	attended, cancel := context.WithCancelCause(ctx)
+func heartbeat(ctx context.Context) (beating context.Context, done func()) {
+	beating, cancel := context.WithCancelCause(ctx)
 	finished := make(chan struct{})
 	go func() {
 		ticker := time.NewTicker(max(activity.GetInfo(ctx).HeartbeatTimeout/2, time.Second))
@@ -31,7 +31,7 @@ func attend(ctx context.Context) (attended context.Context, done func()) {
 			}
 		}
 	}()
-	return attended, func() {
+	return beating, func() {
 		close(finished)
 		cancel(nil)
 	}
