@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/tenon"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -126,7 +126,7 @@ func printEffects(title string, strategies []string, effects []effect) error {
 }
 
 // nominatedPrice returns the price of the plan without a strategy if every pod goes to the node that the plan has for it.
-func nominatedPrice(q *duel.Question, without string) spent {
+func nominatedPrice(q *compare.Question, without string) spent {
 	a, took := tenon.PlanWithout(q, without)
 	return spent{a.Cost(), len(a.Unplaced), took}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/karpenter"
 	"github.com/tenon-sh/tenon/bench/market"
 	"github.com/tenon-sh/tenon/bench/tenon"
@@ -49,7 +49,7 @@ func TestSamePodsAreSchedulable(t *testing.T) {
 			continue
 		}
 		if why := c.dearer(); why == unexplained {
-			t.Errorf("%s: Tenon's plan costs $%.4f/h, the peer's $%.4f/h:\n%s---\n%s", q.Name, ours.Cost(), theirs.Cost(), ours.Summary(), theirs.Summary())
+			t.Errorf("%s: Tenon's plan costs $%.4f/h, Karpenter's $%.4f/h:\n%s---\n%s", q.Name, ours.Cost(), theirs.Cost(), ours.Summary(), theirs.Summary())
 		} else if why != "" {
 			excused[why]++
 		}
@@ -74,7 +74,7 @@ func someFeatures(seed uint64) []workload.Feature {
 
 // difference is a Deployment of which the planners place different numbers of pods.
 type difference struct {
-	question     *duel.Question
+	question     *compare.Question
 	app          string
 	ours, theirs int
 	// ourReason and theirReason say why a pod of it was left unplaced.
@@ -82,10 +82,10 @@ type difference struct {
 }
 
 func (d difference) String() string {
-	return fmt.Sprintf("Tenon places %d of %s and the peer %d;\n\tTenon left one because: %s\n\tthe peer because: %s", d.ours, d.app, d.theirs, d.ourReason, d.theirReason)
+	return fmt.Sprintf("Tenon places %d of %s and Karpenter %d;\n\tTenon left one because: %s\n\tKarpenter because: %s", d.ours, d.app, d.theirs, d.ourReason, d.theirReason)
 }
 
-func differences(q *duel.Question, ours, theirs duel.Answer) []difference {
+func differences(q *compare.Question, ours, theirs compare.Answer) []difference {
 	byApp := map[string]*difference{}
 	for _, pod := range q.Pods {
 		app := pod.Namespace + "/" + pod.Labels[workload.AppLabel]
@@ -94,12 +94,12 @@ func differences(q *duel.Question, ours, theirs duel.Answer) []difference {
 			d = &difference{question: q, app: app}
 			byApp[app] = d
 		}
-		if reason, left := ours.Unplaced[duel.Key(pod)]; left {
+		if reason, left := ours.Unplaced[compare.Key(pod)]; left {
 			d.ourReason = reason
 		} else {
 			d.ours++
 		}
-		if reason, left := theirs.Unplaced[duel.Key(pod)]; left {
+		if reason, left := theirs.Unplaced[compare.Key(pod)]; left {
 			d.theirReason = reason
 		} else {
 			d.theirs++

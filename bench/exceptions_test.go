@@ -13,28 +13,28 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/workload"
 )
 
 // comparison holds both planners' answers to one question.
 type comparison struct {
-	question     *duel.Question
-	ours, theirs duel.Answer
+	question     *compare.Question
+	ours, theirs compare.Answer
 	differences  []difference
 }
 
 // The names of the exceptions, as in DIFFERENCES.md.
 const (
-	pessimisticAntiAffinity = "the peer keeps pods out of zones that others only might be in"
-	brokenAffinity          = "the peer starts on a node that is too small for the pods to come"
-	countsUnusedDomains     = "the peer counts domains that no node is in"
-	firstPodsFirst          = "the peer takes pods by size and leaves those that would have kept the skew"
-	settlesLabels           = "the peer takes a label for settled that an existing node does not have"
-	excludedIsDefined       = "the peer takes a label for defined of which a pod excludes a value"
+	pessimisticAntiAffinity = "Karpenter keeps pods out of zones that others only might be in"
+	brokenAffinity          = "Karpenter starts on a node that is too small for the pods to come"
+	countsUnusedDomains     = "Karpenter counts domains that no node is in"
+	firstPodsFirst          = "Karpenter takes pods by size and leaves those that would have kept the skew"
+	settlesLabels           = "Karpenter takes a label for settled that an existing node does not have"
+	excludedIsDefined       = "Karpenter takes a label for defined of which a pod excludes a value"
 	sharedLimit             = "which pods get the last of a limit"
 	sharedRoom              = "which pods get the last room near others, or apart from them"
-	keepsWishes             = "Tenon keeps wishes that the peer gives up"
+	keepsWishes             = "Tenon keeps wishes that Karpenter gives up"
 	devicesApart            = "Tenon keeps pods that ask for no device off machines with devices"
 	evenly                  = "Tenon spreads evenly where the skew allows less"
 	rounding                = "Tenon's plan is dearer by less than the cheapest machine it buys"
@@ -48,7 +48,7 @@ func (c *comparison) excuse(d difference) string {
 		// A limit admits some pods and not others; which ones may differ as long as Tenon places at least as many.
 		return sharedLimit
 	case d.ours > d.theirs && (strings.Contains(d.theirReason, "pod anti-affinity") || c.choosesApart(d.app)):
-		// If node affinity has several alternatives, the peer names only what keeps the pod from the last one.
+		// If node affinity has several alternatives, Karpenter names only what keeps the pod from the last one.
 		return pessimisticAntiAffinity
 	case d.ours > d.theirs && (strings.Contains(d.theirReason, "pod affinity") || c.gathers(d.app) && strings.Contains(d.theirReason, "enough resources")):
 		return brokenAffinity
@@ -108,7 +108,7 @@ func (c *comparison) excludesUndefined() bool {
 
 // limited reports whether limits left pods unplaced by either planner.
 func (c *comparison) limited() bool {
-	limit := func(a duel.Answer) bool {
+	limit := func(a compare.Answer) bool {
 		for _, reason := range a.Unplaced {
 			if strings.Contains(reason, "limit ") || strings.Contains(reason, "exceed limits") {
 				return true
@@ -119,7 +119,7 @@ func (c *comparison) limited() bool {
 	return limit(c.ours) || limit(c.theirs)
 }
 
-// dearer returns the documented reason for a plan that costs more than the peer's, unexplained if there is none, or an empty
+// dearer returns the documented reason for a plan that costs more than Karpenter's, unexplained if there is none, or an empty
 // string if the plan does not cost more. A reason counts only if the two answers show it.
 func (c *comparison) dearer() string {
 	excess := c.ours.Cost() - c.theirs.Cost()
@@ -148,7 +148,7 @@ func (c *comparison) leastMachine() float64 {
 	return least
 }
 
-// pricedApart returns what Tenon pays for the machines of those pods that ask for no device and that the peer puts on
+// pricedApart returns what Tenon pays for the machines of those pods that ask for no device and that Karpenter puts on
 // machines with devices.
 func (c *comparison) pricedApart() float64 {
 	pods, beside := c.byKey(), map[string]bool{}
@@ -172,13 +172,13 @@ func (c *comparison) pricedApart() float64 {
 func (c *comparison) byKey() map[string]*corev1.Pod {
 	pods := map[string]*corev1.Pod{}
 	for _, p := range c.question.Pods {
-		pods[duel.Key(p)] = p
+		pods[compare.Key(p)] = p
 	}
 	return pods
 }
 
 // moreEven reports whether some constraint that allows a skew of two or more, or is only a preference, has a greater skew in
-// the peer's answer than in Tenon's.
+// Karpenter's answer than in Tenon's.
 func (c *comparison) moreEven() bool {
 	for _, p := range c.question.Pods {
 		for _, spread := range p.Spec.TopologySpreadConstraints {
@@ -192,9 +192,9 @@ func (c *comparison) moreEven() bool {
 }
 
 // skew returns the difference in pods between the fullest and the emptiest of the domains that either answer uses.
-func (c *comparison) skew(a duel.Answer, p *corev1.Pod, spread corev1.TopologySpreadConstraint) int {
+func (c *comparison) skew(a compare.Answer, p *corev1.Pod, spread corev1.TopologySpreadConstraint) int {
 	count := map[string]int{}
-	for _, answer := range []duel.Answer{c.ours, c.theirs} {
+	for _, answer := range []compare.Answer{c.ours, c.theirs} {
 		for _, s := range c.sites(answer) {
 			if spread.TopologyKey != corev1.LabelHostname && s.labels[spread.TopologyKey] != "" {
 				count[s.labels[spread.TopologyKey]] = 0
@@ -222,7 +222,7 @@ type site struct {
 }
 
 // sites returns the sites of an answer.
-func (c *comparison) sites(a duel.Answer) []site {
+func (c *comparison) sites(a compare.Answer) []site {
 	pods := c.byKey()
 	var all []site
 	at := map[string]int{}
@@ -263,7 +263,7 @@ func (c *comparison) sites(a duel.Answer) []site {
 }
 
 // keptWishes returns how many preferences of pods about nodes and other pods an answer meets.
-func (c *comparison) keptWishes(a duel.Answer) int {
+func (c *comparison) keptWishes(a compare.Answer) int {
 	sites, kept := c.sites(a), 0
 	for _, s := range sites {
 		for _, p := range s.pods {

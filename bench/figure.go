@@ -11,7 +11,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/bench/byhand"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/karpenter"
 	"github.com/tenon-sh/tenon/bench/tenon"
 )
@@ -44,9 +44,9 @@ type figure struct {
 	// if there are any.
 	Slowdown *float64 `json:"tenonSlowdown,omitempty"`
 
-	Peer *made `json:"peer,omitempty"`
-	// PeerNotAsked says why there is no answer from the peer.
-	PeerNotAsked string `json:"peerNotAsked,omitempty"`
+	Karpenter *made `json:"karpenter,omitempty"`
+	// KarpenterNotAsked says why there is no answer from Karpenter.
+	KarpenterNotAsked string `json:"karpenterNotAsked,omitempty"`
 
 	FirstFit      float64 `json:"firstFit,omitempty"`
 	FirstFitNodes int     `json:"firstFitNodes,omitempty"`
@@ -54,8 +54,8 @@ type figure struct {
 	OneTypeName   string  `json:"oneTypeName,omitempty"`
 }
 
-// maxPeerNodes limits the nodes of the clusters that Karpenter is asked about: its test client takes gigabytes for more.
-const maxPeerNodes = 5000
+// maxKarpenterNodes limits the nodes of the clusters that Karpenter is asked about: its test client takes gigabytes for more.
+const maxKarpenterNodes = 5000
 
 // made describes a plan in numbers.
 type made struct {
@@ -66,14 +66,14 @@ type made struct {
 	AllocationsPerPod float64 `json:"allocationsPerPod"`
 }
 
-func madeOf(a duel.Answer, pods int) made {
+func madeOf(a compare.Answer, pods int) made {
 	return made{Cost: a.Cost(), Nodes: len(a.Machines), Unplaced: len(a.Unplaced), Seconds: seconds(a.Took), AllocationsPerPod: float64(a.Mallocs) / float64(pods)}
 }
 
 func seconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }
 
 // compare asks all planners.
-func compare(ctx context.Context, q question, peer peerLimits) (figure, error) {
+func askBoth(ctx context.Context, q question, limits karpenterLimits) (figure, error) {
 	asked := q.ask()
 	f := figure{Name: q.name, Capacity: capacityOf(asked), Pods: len(asked.Pods), Nodes: len(asked.Nodes), Impossible: q.good != nil}
 	progress("%s: %d pods", q.name, f.Pods)
@@ -90,19 +90,19 @@ func compare(ctx context.Context, q question, peer peerLimits) (figure, error) {
 	f.bound(asked)
 	switch {
 	case q.again:
-		f.PeerNotAsked = "another draw of a batch before"
-	case q.tenonOnly || f.Nodes > maxPeerNodes:
-		f.PeerNotAsked = "too large for it"
-	case f.Pods > peer.pods:
-		f.PeerNotAsked = fmt.Sprintf("more than %d pods", peer.pods)
+		f.KarpenterNotAsked = "another draw of a batch before"
+	case q.tenonOnly || f.Nodes > maxKarpenterNodes:
+		f.KarpenterNotAsked = "too large for it"
+	case f.Pods > limits.pods:
+		f.KarpenterNotAsked = fmt.Sprintf("more than %d pods", limits.pods)
 	default:
-		return f, f.askPeer(ctx, asked, peer.time)
+		return f, f.askKarpenter(ctx, asked, limits.time)
 	}
 	return f, nil
 }
 
 // askTenon plans with and without nomination, and without limits if they matter.
-func (f *figure) askTenon(asked *duel.Question) error {
+func (f *figure) askTenon(asked *compare.Question) error {
 	peak, err := tenon.Peak(asked)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (f *figure) askTenon(asked *duel.Question) error {
 	untold := *asked
 	untold.NotNominated = true
 	other := tenon.Plan(&untold)
-	for _, a := range []duel.Answer{told, other} {
+	for _, a := range []compare.Answer{told, other} {
 		if wrong := asked.Missing(a); len(wrong) > 0 {
 			return fmt.Errorf("the plan forgets pods: %v", wrong[0])
 		}
@@ -126,7 +126,7 @@ func (f *figure) askTenon(asked *duel.Question) error {
 }
 
 // bound fills machines by hand, and computes the price that no plan can undercut.
-func (f *figure) bound(asked *duel.Question) {
+func (f *figure) bound(asked *compare.Question) {
 	hand, ok := byhand.Price(asked)
 	if ok {
 		f.FirstFit, f.FirstFitNodes, f.OneType, f.OneTypeName = hand.FirstFit, hand.Nodes, hand.OneType, hand.Type
@@ -140,26 +140,26 @@ func (f *figure) bound(asked *duel.Question) {
 	progress("%s: bound $%.3f/h (%.1f s), by hand $%.3f/h", f.Name, f.Bound, f.BoundSeconds, hand.Least())
 }
 
-// askPeer asks Karpenter, up to a time limit.
-func (f *figure) askPeer(ctx context.Context, asked *duel.Question, limit time.Duration) error {
+// askKarpenter asks Karpenter, up to a time limit.
+func (f *figure) askKarpenter(ctx context.Context, asked *compare.Question, limit time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	theirs, err := karpenter.Plan(ctx, asked)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		f.PeerNotAsked = fmt.Sprintf("no answer in %v", limit)
+		f.KarpenterNotAsked = fmt.Sprintf("no answer in %v", limit)
 		return nil
 	case err != nil:
 		return err
 	}
-	peer := madeOf(theirs, f.Pods)
-	f.Peer = &peer
-	progress("%s: Karpenter %.3f s, $%.3f/h, %d nodes, %d unplaced", f.Name, peer.Seconds, peer.Cost, peer.Nodes, peer.Unplaced)
+	karpenters := madeOf(theirs, f.Pods)
+	f.Karpenter = &karpenters
+	progress("%s: Karpenter %.3f s, $%.3f/h, %d nodes, %d unplaced", f.Name, karpenters.Seconds, karpenters.Cost, karpenters.Nodes, karpenters.Unplaced)
 	return nil
 }
 
 // capacityOf returns spot if some pool may buy it, and on-demand otherwise.
-func capacityOf(q *duel.Question) string {
+func capacityOf(q *compare.Question) string {
 	for _, pool := range q.Pools {
 		restricted := false
 		for _, r := range pool.Spec.Template.Spec.Requirements {
@@ -175,7 +175,7 @@ func capacityOf(q *duel.Question) string {
 }
 
 // withoutLimits returns the question without the pools' limits, and whether a batch could reach them.
-func withoutLimits(q *duel.Question) (free *duel.Question, limited bool) {
+func withoutLimits(q *compare.Question) (free *compare.Question, limited bool) {
 	copied := *q
 	copied.Pools = nil
 	for _, pool := range q.Pools {
@@ -187,7 +187,7 @@ func withoutLimits(q *duel.Question) (free *duel.Question, limited bool) {
 	return &copied, limited
 }
 
-// reachable reports whether limits may matter: those of the peer's benchmark are millions of cores.
+// reachable reports whether limits may matter: those of Karpenter's benchmark are millions of cores.
 func reachable(limits karpv1.Limits) bool {
 	cores, ok := limits[corev1.ResourceCPU]
 	return len(limits) > 0 && (!ok || cores.Value() < 1_000_000)

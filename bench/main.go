@@ -40,13 +40,13 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 )
 
 func main() {
-	peer := peerLimits{}
-	flag.IntVar(&peer.pods, "peer-pods", 5000, "ask Karpenter only about batches of at most this many `pods`")
-	flag.DurationVar(&peer.time, "peer-time", time.Minute, "give Karpenter up after this `time`")
+	limits := karpenterLimits{}
+	flag.IntVar(&limits.pods, "karpenter-pods", 5000, "ask Karpenter only about batches of at most this many `pods`")
+	flag.DurationVar(&limits.time, "karpenter-time", time.Minute, "give Karpenter up after this `time`")
 	only := flag.String("only", "", "ask only questions whose names match this `regexp`")
 	out := flag.String("out", "out/planner.json", "write the figures to this `file`")
 	tables := flag.Bool("markdown", false, "ask nothing, and print the tables of docs/figures.md from the file of -out")
@@ -65,7 +65,7 @@ func main() {
 	if *without {
 		err = ablate(ctx, *only)
 	} else {
-		err = run(ctx, peer, *only, *out)
+		err = run(ctx, limits, *only, *out)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -73,14 +73,14 @@ func main() {
 	}
 }
 
-// peerLimits limit the questions that Karpenter is asked, and its time for each.
-type peerLimits struct {
+// karpenterLimits limit the questions that Karpenter is asked, and its time for each.
+type karpenterLimits struct {
 	pods int
 	time time.Duration
 }
 
 // run asks all questions, prints the table, writes the file and judges the figures.
-func run(ctx context.Context, peer peerLimits, only, out string) error {
+func run(ctx context.Context, limits karpenterLimits, only, out string) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
@@ -94,7 +94,7 @@ func run(ctx context.Context, peer peerLimits, only, out string) error {
 		if !pattern.MatchString(q.name) {
 			continue
 		}
-		f, err := compare(ctx, q, peer)
+		f, err := askBoth(ctx, q, limits)
 		if err != nil {
 			return fmt.Errorf("%s: %w", q.name, err)
 		}
@@ -129,9 +129,9 @@ func write(figures []figure, path string) error {
 // question builds its pods and nodes when asked, so that not all questions are in memory at once.
 type question struct {
 	name string
-	ask  func() *duel.Question
+	ask  func() *compare.Question
 	// good returns the same question without the pods that fit nowhere; nil if it has none.
-	good func() *duel.Question
+	good func() *compare.Question
 	// tenonOnly says that Karpenter is not asked, however few pods there are.
 	tenonOnly bool
 	// again says that it is another draw of an earlier question that Karpenter has been asked.

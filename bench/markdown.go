@@ -34,15 +34,15 @@ func markdown(w io.Writer, only, path string) error {
 		fmt.Fprintf(w, "| %s | pods | Tenon, $/h (nodes) | not nominated | Karpenter | first fit by hand | one type by hand | bound, $/h | times the bound | Tenon, s | Karpenter, s | Tenon, MiB |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n", capacity)
 		for i := range rows {
 			f := &rows[i]
-			peer, peerSeconds, times := "not asked", "", ""
-			if f.Peer != nil {
-				peer, peerSeconds = priced(f.Peer.Cost, f.Peer.Nodes), fmt.Sprintf("%.2f", f.Peer.Seconds)
+			karpenters, karpenterSeconds, times := "not asked", "", ""
+			if f.Karpenter != nil {
+				karpenters, karpenterSeconds = priced(f.Karpenter.Cost, f.Karpenter.Nodes), fmt.Sprintf("%.2f", f.Karpenter.Seconds)
 			}
 			if f.Bound > 0 {
 				times = fmt.Sprintf("%.3f", f.Tenon.Cost/f.Bound)
 			}
 			fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %.0f |\n", f.Name, f.Pods, priced(f.Tenon.Cost, f.Tenon.Nodes),
-				priced(f.NotNominated.Cost, f.NotNominated.Nodes), peer, priced(f.FirstFit, f.FirstFitNodes), priced(f.OneType, 0), priced(f.Bound, 0), times, f.Tenon.Seconds, peerSeconds, f.PeakMiB)
+				priced(f.NotNominated.Cost, f.NotNominated.Nodes), karpenters, priced(f.FirstFit, f.FirstFitNodes), priced(f.OneType, 0), priced(f.Bound, 0), times, f.Tenon.Seconds, karpenterSeconds, f.PeakMiB)
 		}
 		fmt.Fprintln(w)
 	}
@@ -52,8 +52,8 @@ func markdown(w io.Writer, only, path string) error {
 // beside returns the price of Tenon's plan relative to the best other one; zero if there is no other.
 func (f *figure) beside() float64 {
 	best := f.leastByHand()
-	if f.Peer != nil && f.Peer.Cost > 0 && f.Peer.Unplaced <= f.Tenon.Unplaced && (best == 0 || f.Peer.Cost < best) {
-		best = f.Peer.Cost
+	if f.Karpenter != nil && f.Karpenter.Cost > 0 && f.Karpenter.Unplaced <= f.Tenon.Unplaced && (best == 0 || f.Karpenter.Cost < best) {
+		best = f.Karpenter.Cost
 	}
 	if best == 0 {
 		return 0

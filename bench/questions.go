@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/market"
 	"github.com/tenon-sh/tenon/bench/workload"
 	"github.com/tenon-sh/tenon/cloud"
@@ -21,12 +21,12 @@ func questions(ctx context.Context) ([]question, error) {
 	progress("EC2 has %d instance types (%s may name a file of others)", len(ec2), market.CatalogueVariable)
 	var list []question
 	for _, count := range []int{500, 1000, 2000, 5000, 10_000, 20_000, 50_000} {
-		list = append(list, question{name: fmt.Sprintf("diverse-%d", count), ask: func() *duel.Question {
+		list = append(list, question{name: fmt.Sprintf("diverse-%d", count), ask: func() *compare.Question {
 			return workload.Ask("diverse", workload.Diverse(count), benchmark, workload.Unlimited())
 		}})
 	}
-	preferring := func(ignore bool) func() *duel.Question {
-		return func() *duel.Question {
+	preferring := func(ignore bool) func() *compare.Question {
+		return func() *compare.Question {
 			q := workload.Ask("preferences", workload.Preferring(4000, "test-zone-1"), benchmark, workload.Unlimited())
 			q.IgnorePreferences = ignore
 			return q
@@ -43,8 +43,8 @@ func questions(ctx context.Context) ([]question, error) {
 func realQuestions(ec2 []*cloud.InstanceType) []question {
 	var list []question
 	add := func(name string, nodes, good, impossible int, tenonOnly bool) {
-		with := func(impossible int) func() *duel.Question {
-			return func() *duel.Question {
+		with := func(impossible int) func() *compare.Question {
+			return func() *compare.Question {
 				pods := append(workload.Diverse(good), workload.Impossible(impossible)...)
 				q := workload.Ask(name, pods, ec2, workload.Unlimited())
 				q.Nodes = workload.Nodes(nodes, "default", ec2)
@@ -64,7 +64,7 @@ func realQuestions(ec2 []*cloud.InstanceType) []question {
 	add("ec2-500-and-500-impossible", 0, 500, 500, false)
 	add("ec2-5000-and-5000-impossible", 0, 5000, 5000, true)
 	for _, mix := range slices.Concat(workload.Mixes(ec2), workload.OnDemandMixes(ec2)) {
-		list = append(list, question{name: mix.Name, ask: func() *duel.Question { return mix }})
+		list = append(list, question{name: mix.Name, ask: func() *compare.Question { return mix }})
 	}
 	for _, batch := range workload.Unprepared(ec2) {
 		list = append(list, question{name: batch.Name, ask: batch.Ask, again: batch.Again})

@@ -7,13 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/tenon"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
 // plain reports whether only size matters for every pod, so that it may go wherever there is room.
-func plain(q *duel.Question) bool {
+func plain(q *compare.Question) bool {
 	return len(q.Nodes) == 0 && !slices.ContainsFunc(q.Pods, func(p *corev1.Pod) bool {
 		return p.Spec.Affinity != nil || len(p.Spec.NodeSelector)+len(p.Spec.TopologySpreadConstraints)+len(p.Spec.Volumes)+len(p.Spec.Tolerations) > 0 ||
 			len(p.Spec.Containers[0].Resources.Requests) > 2
@@ -22,7 +22,7 @@ func plain(q *duel.Question) bool {
 
 // settledPrice returns the final price of a question, planned without a strategy, when the kube-scheduler is not told where
 // pods are to go: it binds them freely to the nodes that were bought, and more are bought for those that find no room.
-func settledPrice(q *duel.Question, without string) spent {
+func settledPrice(q *compare.Question, without string) spent {
 	untold := *q
 	untold.NotNominated = true
 	var result spent
@@ -47,7 +47,7 @@ type host struct {
 // bind places the pods as the kube-scheduler would, in random order, and returns those that find no room. Of the nodes with
 // room it takes the one with the best sum of scores: how much is left (NodeResourcesFit), how equal the shares in use are
 // (NodeResourcesBalancedAllocation), and, twice, how few pods of the same app there are (PodTopologySpread by default).
-func bind(q *duel.Question, machines []duel.Machine) []*corev1.Pod {
+func bind(q *compare.Question, machines []compare.Machine) []*corev1.Pod {
 	hosts := make([]host, len(machines))
 	for i, m := range machines {
 		at := slices.IndexFunc(q.Types[m.Pool], func(t *cloud.InstanceType) bool { return t.Name == m.Types[0] })

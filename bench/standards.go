@@ -80,8 +80,8 @@ func (f *figure) misses() []string {
 	if hand := f.leastByHand(); hand > 0 && f.Bound > hand*roundOff {
 		miss("the bound is $%.4f/h, and by hand it costs $%.4f/h", f.Bound, hand)
 	}
-	if f.Peer != nil && f.Peer.Unplaced < f.Tenon.Unplaced {
-		miss("the plan leaves %d pods, and the peer %d", f.Tenon.Unplaced, f.Peer.Unplaced)
+	if f.Karpenter != nil && f.Karpenter.Unplaced < f.Tenon.Unplaced {
+		miss("the plan leaves %d pods, and Karpenter %d", f.Tenon.Unplaced, f.Karpenter.Unplaced)
 	}
 	for _, s := range standards {
 		if !s.rows.MatchString(f.Name) {

@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 		{reason: "pods are left", change: func(f *figure) { f.Tenon.Unplaced = 1 }, want: "the plan leaves 1 pods"},
 		{reason: "pods are left by intent", change: func(f *figure) { f.Tenon.Unplaced, f.NotNominated.Unplaced, f.Impossible = 1, 1, true }},
 		{reason: "a bound that is none", change: func(f *figure) { f.Bound = 1.1 }, want: "the bound is $1.1000/h"},
-		{reason: "the peer places more", change: func(f *figure) { f.Impossible, f.Tenon.Unplaced, f.Peer = true, 1, &made{} }, want: "and the peer 0"},
+		{reason: "Karpenter places more", change: func(f *figure) { f.Impossible, f.Tenon.Unplaced, f.Karpenter = true, 1, &made{} }, want: "and Karpenter 0"},
 		{reason: "slow", change: func(f *figure) { f.Name, f.Tenon.Seconds = "distinct-5000-spot", 1.5 }, want: "planning takes 1.50 s, want at most 1"},
 		{reason: "large", change: func(f *figure) { f.Name, f.PeakMiB = "distinct-10000-spot", 200 }, want: "planning takes 200 MiB, want at most 150"},
 		{reason: "slow with many nodes", change: func(f *figure) { f.Name, f.Tenon.Seconds = "10000-nodes-500-spot", 0.6 }, want: "planning takes 0.60 s, want at most 0.5"},
@@ -46,7 +46,7 @@ func TestMarkdown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "planner.json")
 	if err := write([]figure{
 		{Name: "flattering", Capacity: "spot", Tenon: made{Cost: 1, Nodes: 2}, FirstFit: 2, FirstFitNodes: 1},
-		{Name: "sobering", Capacity: "spot", Tenon: made{Cost: 1, Nodes: 2}, Peer: &made{Cost: 1, Nodes: 1}, FirstFit: 2, FirstFitNodes: 1},
+		{Name: "sobering", Capacity: "spot", Tenon: made{Cost: 1, Nodes: 2}, Karpenter: &made{Cost: 1, Nodes: 1}, FirstFit: 2, FirstFitNodes: 1},
 	}, path); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/bench/workload"
 )
 
-// On twenty batches of realistic workloads, Tenon's plan leaves no more pods unplaced than the peer's and is never dearer.
+// On twenty batches of realistic workloads, Tenon's plan leaves no more pods unplaced than Karpenter's and is never dearer.
 // On average it is at least 5 % cheaper, and within 10 % of a price that no plan can undercut.
 func TestRealisticWorkloadsAreCheaper(t *testing.T) {
 	t.Parallel()
@@ -28,13 +28,13 @@ func TestRealisticWorkloadsAreCheaper(t *testing.T) {
 		bound := tenon.Bound(q)
 		saving += 1 - ours.Cost()/theirs.Cost()
 		excess += ours.Cost() / bound
-		t.Logf("%-26s Tenon $%.3f/h, peer $%.3f/h (%.0f %% saved), %.3f times the bound",
+		t.Logf("%-26s Tenon $%.3f/h, Karpenter $%.3f/h (%.0f %% saved), %.3f times the bound",
 			q.Name, ours.Cost(), theirs.Cost(), 100*(1-ours.Cost()/theirs.Cost()), ours.Cost()/bound)
 		if len(ours.Unplaced) > len(theirs.Unplaced) {
-			t.Errorf("%s: Tenon leaves %d pods, the peer %d", q.Name, len(ours.Unplaced), len(theirs.Unplaced))
+			t.Errorf("%s: Tenon leaves %d pods, Karpenter %d", q.Name, len(ours.Unplaced), len(theirs.Unplaced))
 		}
 		if ours.Cost() > theirs.Cost() {
-			t.Errorf("%s: Tenon's plan costs $%.3f/h, the peer's $%.3f/h", q.Name, ours.Cost(), theirs.Cost())
+			t.Errorf("%s: Tenon's plan costs $%.3f/h, Karpenter's $%.3f/h", q.Name, ours.Cost(), theirs.Cost())
 		}
 	}
 	n := float64(len(mixes))

@@ -1,5 +1,5 @@
 // Burst counts the nodes that Tenon and Karpenter each buy for pods that arrive all at once, while machines boot slowly and
-// the kube-scheduler is slow. Both do the same work, one after the other, each in a laboratory of its own (contest.Burst).
+// the kube-scheduler is slow. Both do the same work, one after the other, each in a laboratory of its own (e2e.Burst).
 //
 // The number of nodes needed is known beforehand. Any node beyond that is overshoot: the pods had a place already, but it
 // was not visible yet, so they were planned for again.
@@ -21,13 +21,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/tenon-sh/tenon/bench/contest"
+	"github.com/tenon-sh/tenon/bench/e2e"
 )
 
 func main() {
-	var b contest.Burst
-	o := contest.Options{Progress: progress}
-	flag.StringVar(&b.Apart, "apart", "anti-affinity", fmt.Sprintf("what keeps large pods apart: `one` of %v", contest.Aparts()))
+	var b e2e.Burst
+	o := e2e.Options{Progress: progress}
+	flag.StringVar(&b.Apart, "apart", "anti-affinity", fmt.Sprintf("what keeps large pods apart: `one` of %v", e2e.Aparts()))
 	flag.IntVar(&b.Large, "large", 400, "`number` of large pods")
 	flag.IntVar(&b.Small, "small", 3600, "`number` of small pods")
 	flag.DurationVar(&b.Boot, "boot", 10*time.Second, "how long a machine takes to boot, in whole seconds")
@@ -53,10 +53,10 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o contest.Options, b contest.Burst, names []string, out string) error {
-	var all []contest.BurstFigures
+func run(ctx context.Context, o e2e.Options, b e2e.Burst, names []string, out string) error {
+	var all []e2e.BurstFigures
 	for _, name := range names {
-		figures, err := contest.RunBurst(ctx, o, b, name)
+		figures, err := e2e.RunBurst(ctx, o, b, name)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func run(ctx context.Context, o contest.Options, b contest.Burst, names []string
 }
 
 // show prints the figures as a table that can be pasted into a page.
-func show(b contest.Burst, all []contest.BurstFigures) error {
+func show(b e2e.Burst, all []e2e.BurstFigures) error {
 	fmt.Printf("%d large pods (%s) beside %d small ones, boots of %s, kube-scheduler with %d requests a second\n\n", b.Large, b.Apart, b.Small, b.Boot, b.SchedulerQPS)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
 	fmt.Fprintln(w, "|\t| nodes needed\t| of the first plan\t| most\t| over what is needed\t| in the end\t| $/h in the end\t| all Running after\t|")

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/workload"
 )
 
@@ -42,7 +42,7 @@ func (a Answer) Least() float64 {
 }
 
 // Price answers a question, or returns false if the question cannot be answered by hand.
-func Price(q *duel.Question) (Answer, bool) {
+func Price(q *compare.Question) (Answer, bool) {
 	pods, ok := podsOf(q)
 	if !ok || len(q.Nodes) > 0 {
 		return Answer{}, false
@@ -89,7 +89,7 @@ func (a amounts) within(b amounts) bool {
 }
 
 // machinesOf returns everything that can be bought, the cheapest first.
-func machinesOf(q *duel.Question) []*machine {
+func machinesOf(q *compare.Question) []*machine {
 	var machines []*machine
 	for _, pool := range q.Pools {
 		for _, t := range q.Types[pool.Name] {
@@ -144,7 +144,7 @@ type pod struct {
 
 // podsOf returns the question's pods, the largest first: by cores, then by memory. It returns false if one of them asks for
 // something that this package does not know.
-func podsOf(q *duel.Question) ([]*pod, bool) {
+func podsOf(q *compare.Question) ([]*pod, bool) {
 	zones := zonesOf(q)
 	kinds := map[string]int{}
 	pods := make([]*pod, len(q.Pods))
@@ -193,7 +193,7 @@ func named(p *pod) string {
 }
 
 // zonesOf returns the zones of the volumes that PersistentVolumeClaims are bound to.
-func zonesOf(q *duel.Question) map[string]string {
+func zonesOf(q *compare.Question) map[string]string {
 	byVolume := map[string]string{}
 	for _, v := range q.Volumes {
 		byVolume[v.Name] = v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tenon-sh/tenon/bench/byhand"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/karpenter"
 	"github.com/tenon-sh/tenon/bench/market"
 	"github.com/tenon-sh/tenon/bench/workload"
@@ -96,7 +96,7 @@ func TestOtherRulesAreNotForHands(t *testing.T) {
 	if _, ok := byhand.Price(q); ok {
 		t.Error("a question with spread is answered")
 	}
-	q.Pods, q.Nodes = []*corev1.Pod{asking("a", "1", false)}, make([]duel.Node, 1)
+	q.Pods, q.Nodes = []*corev1.Pod{asking("a", "1", false)}, make([]compare.Node, 1)
 	if _, ok := byhand.Price(q); ok {
 		t.Error("a question with nodes is answered")
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/workload"
 )
 
@@ -119,7 +119,7 @@ func (m *machine) take(p *corev1.Pod, now time.Time) {
 }
 
 // asNode returns the machine as Kubernetes objects.
-func (m *machine) asNode(now time.Time, consolidateAfter time.Duration) duel.Node {
+func (m *machine) asNode(now time.Time, consolidateAfter time.Duration) compare.Node {
 	n := workload.Joined(m.name, "default", m.kind, m.offering, m.born)
 	n.Claim.Status.LastPodEventTime = metav1.NewTime(m.lastEvent)
 	quiet := condition{Type: karpv1.ConditionTypeConsolidatable, Status: metav1.ConditionFalse, Reason: "Quiet", LastTransitionTime: metav1.NewTime(m.lastEvent)}

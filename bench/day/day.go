@@ -40,7 +40,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/tenon"
 	"github.com/tenon-sh/tenon/bench/workload"
 	"github.com/tenon-sh/tenon/cloud"
@@ -51,7 +51,7 @@ const answerTime = 15 * time.Second
 
 // Consolidator decides which nodes to remove from a cluster in which no pod waits. All decisions of one answer are carried
 // out together.
-type Consolidator func(ctx context.Context, q *duel.Question) ([]duel.Decision, error)
+type Consolidator func(ctx context.Context, q *compare.Question) ([]compare.Decision, error)
 
 // Options describe the day.
 type Options struct {
@@ -69,7 +69,7 @@ type Options struct {
 	// Packing is the pool's annotation tenon.sh/packing; none if empty.
 	Packing string
 	// Buyer decides what to buy for waiting pods; nil means plan.Pack.
-	Buyer func(ctx context.Context, q *duel.Question) (duel.Answer, error)
+	Buyer func(ctx context.Context, q *compare.Question) (compare.Answer, error)
 	// Still is the time after which no Deployment changes any more; zero means never.
 	Still time.Duration
 	// Waves is the number of waves in which the pods of Settle arrive: several waves pack worse than one. Zero means one.
@@ -77,7 +77,7 @@ type Options struct {
 	// Going is the time over which Settle removes pods. Zero removes all at once.
 	Going time.Duration
 	// Watch is called with each decision before it is carried out; it may be nil.
-	Watch func(at time.Time, q *duel.Question, d duel.Decision)
+	Watch func(at time.Time, q *compare.Question, d compare.Decision)
 }
 
 // Usual returns a day of 24 hours in steps of ten minutes, with forty Deployments.
@@ -128,7 +128,7 @@ func Run(ctx context.Context, o Options, consolidate Consolidator) (Result, erro
 }
 
 // Empty is a consolidator that removes only empty nodes.
-func Empty(_ context.Context, q *duel.Question) ([]duel.Decision, error) {
+func Empty(_ context.Context, q *compare.Question) ([]compare.Decision, error) {
 	var empty []string
 	for i := range q.Nodes {
 		if len(q.Nodes[i].Pods) == 0 && consolidatable(q.Nodes[i].Claim) {
@@ -138,7 +138,7 @@ func Empty(_ context.Context, q *duel.Question) ([]duel.Decision, error) {
 	if len(empty) == 0 {
 		return nil, nil
 	}
-	return []duel.Decision{{Reason: string(karpv1.DisruptionReasonEmpty), Nodes: empty}}, nil
+	return []compare.Decision{{Reason: string(karpv1.DisruptionReasonEmpty), Nodes: empty}}, nil
 }
 
 func consolidatable(claim *karpv1.NodeClaim) bool {
@@ -201,7 +201,7 @@ func newWorld(o Options) *world {
 }
 
 // question returns the cluster as a planner sees it.
-func (w *world) question() *duel.Question {
+func (w *world) question() *compare.Question {
 	q := workload.Ask("day", w.waiting, w.catalogue, w.pool)
 	q.At = w.now
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
@@ -234,7 +234,7 @@ func (w *world) place(ctx context.Context) error {
 }
 
 // answer returns what to buy for the waiting pods.
-func (w *world) answer(ctx context.Context) (duel.Answer, error) {
+func (w *world) answer(ctx context.Context) (compare.Answer, error) {
 	if w.options.Buyer != nil {
 		return w.options.Buyer(ctx, w.question())
 	}
@@ -248,7 +248,7 @@ type sale struct {
 }
 
 // buy launches what EC2 would choose among a machine's alternatives: spot if possible.
-func (w *world) buy(m duel.Machine) (*machine, error) {
+func (w *world) buy(m compare.Machine) (*machine, error) {
 	var found []sale
 	for _, capacity := range []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand} {
 		if len(found) == 0 && slices.Contains(m.CapacityTypes, capacity) {
@@ -270,7 +270,7 @@ func (w *world) buy(m duel.Machine) (*machine, error) {
 }
 
 // sales returns what a machine may become with one capacity type.
-func (w *world) sales(m duel.Machine, capacity string) []sale {
+func (w *world) sales(m compare.Machine, capacity string) []sale {
 	var found []sale
 	for _, name := range m.Types {
 		t := w.types[name]
@@ -310,7 +310,7 @@ func (w *world) consolidate(ctx context.Context, ask Consolidator) error {
 }
 
 // carryOut buys the replacements and removes the nodes.
-func (w *world) carryOut(d duel.Decision) error {
+func (w *world) carryOut(d compare.Decision) error {
 	for _, m := range d.Buy {
 		if _, err := w.buy(m); err != nil {
 			return err

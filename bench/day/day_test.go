@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/day"
-	"github.com/tenon-sh/tenon/bench/duel"
 	"github.com/tenon-sh/tenon/bench/market"
 	"github.com/tenon-sh/tenon/bench/tenon"
 	"github.com/tenon-sh/tenon/cloud"
@@ -74,7 +74,7 @@ func TestNoChurn(t *testing.T) {
 	}
 	o := day.Usual(catalogue)
 	decisions := 0
-	o.Watch = func(at time.Time, q *duel.Question, d duel.Decision) {
+	o.Watch = func(at time.Time, q *compare.Question, d compare.Decision) {
 		decisions++
 		var types []string
 		before, after := 0.0, 0.0
@@ -114,7 +114,7 @@ func TestStillClusterRests(t *testing.T) {
 	o.Length = 10 * time.Hour
 	last := time.Time{}
 	o.Still = 8 * time.Hour
-	o.Watch = func(at time.Time, _ *duel.Question, _ duel.Decision) { last = at }
+	o.Watch = func(at time.Time, _ *compare.Question, _ compare.Decision) { last = at }
 	play(t, o, tenon.Consolidate)
 	if rest := last.Sub(day.Start.Add(o.Still)); rest > 30*time.Minute {
 		t.Errorf("nodes are still taken away %v after the last pod came or went", rest)

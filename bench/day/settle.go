@@ -8,7 +8,7 @@ import (
 	"time"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 )
 
 // Group is a set of pods of one size, some of which are removed.
@@ -85,7 +85,7 @@ func Settle(ctx context.Context, o Options, groups []Group, layout []Node, conso
 // lay creates the nodes of a layout, with their pods.
 func (w *world) lay(layout []Node) error {
 	for _, n := range layout {
-		m, err := w.buy(duel.Machine{Types: []string{n.Type}, Zones: []string{w.options.Catalogue[0].Offerings[0].Zone}, CapacityTypes: []string{karpv1.CapacityTypeOnDemand}})
+		m, err := w.buy(compare.Machine{Types: []string{n.Type}, Zones: []string{w.options.Catalogue[0].Offerings[0].Zone}, CapacityTypes: []string{karpv1.CapacityTypeOnDemand}})
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (w *world) lay(layout []Node) error {
 		for _, p := range w.waiting {
 			if app := p.Labels["app"]; left[app] > 0 {
 				left[app]--
-				keys = append(keys, duel.Key(p))
+				keys = append(keys, compare.Key(p))
 			}
 		}
 		w.put(m, keys)
@@ -110,7 +110,7 @@ func (w *world) put(m *machine, keys []string) {
 	}
 	left := w.waiting[:0:0]
 	for _, p := range w.waiting {
-		if meant[duel.Key(p)] && m.fits(p) {
+		if meant[compare.Key(p)] && m.fits(p) {
 			m.take(p, w.now)
 			continue
 		}

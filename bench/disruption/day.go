@@ -20,21 +20,21 @@ type dayRow struct {
 	Name string `json:"name"`
 	Days int    `json:"days"`
 	// MostPods and MostNodes are from the busiest hour of any day, with only empty nodes removed.
-	MostPods           int     `json:"mostPods"`
-	MostNodes          int     `json:"mostNodes"`
-	DollarsWithout     float64 `json:"dollarsWithoutConsolidation"`
-	TenonDollars       float64 `json:"tenonDollars"`
-	PeerDollars        float64 `json:"peerDollars"`
-	TenonSaving        float64 `json:"tenonSaving"`
-	PeerSaving         float64 `json:"peerSaving"`
-	TenonPodsMoved     int     `json:"tenonPodsMoved"`
-	PeerPodsMoved      int     `json:"peerPodsMoved"`
-	TenonNodesTaken    int     `json:"tenonNodesTaken"`
-	PeerNodesTaken     int     `json:"peerNodesTaken"`
-	TenonNodesLaunched int     `json:"tenonNodesLaunched"`
-	PeerNodesLaunched  int     `json:"peerNodesLaunched"`
-	TenonSeconds       float64 `json:"tenonSeconds"`
-	PeerSeconds        float64 `json:"peerSeconds"`
+	MostPods               int     `json:"mostPods"`
+	MostNodes              int     `json:"mostNodes"`
+	DollarsWithout         float64 `json:"dollarsWithoutConsolidation"`
+	TenonDollars           float64 `json:"tenonDollars"`
+	KarpenterDollars       float64 `json:"karpenterDollars"`
+	TenonSaving            float64 `json:"tenonSaving"`
+	KarpenterSaving        float64 `json:"karpenterSaving"`
+	TenonPodsMoved         int     `json:"tenonPodsMoved"`
+	KarpenterPodsMoved     int     `json:"karpenterPodsMoved"`
+	TenonNodesTaken        int     `json:"tenonNodesTaken"`
+	KarpenterNodesTaken    int     `json:"karpenterNodesTaken"`
+	TenonNodesLaunched     int     `json:"tenonNodesLaunched"`
+	KarpenterNodesLaunched int     `json:"karpenterNodesLaunched"`
+	TenonSeconds           float64 `json:"tenonSeconds"`
+	KarpenterSeconds       float64 `json:"karpenterSeconds"`
 }
 
 // simulatedDay simulates each day three times.
@@ -73,16 +73,16 @@ func simulatedDay(ctx context.Context, _ settings) (any, error) {
 		row.MostPods, row.MostNodes = max(row.MostPods, without.MostPods), max(row.MostNodes, without.MostNodes)
 		row.DollarsWithout += without.Dollars
 		row.TenonDollars += ours.Dollars
-		row.PeerDollars += theirs.Dollars
+		row.KarpenterDollars += theirs.Dollars
 		row.TenonPodsMoved += ours.PodsMoved
-		row.PeerPodsMoved += theirs.PodsMoved
+		row.KarpenterPodsMoved += theirs.PodsMoved
 		row.TenonNodesTaken += ours.NodesTaken
-		row.PeerNodesTaken += theirs.NodesTaken
+		row.KarpenterNodesTaken += theirs.NodesTaken
 		row.TenonNodesLaunched += ours.Launched
-		row.PeerNodesLaunched += theirs.Launched
+		row.KarpenterNodesLaunched += theirs.Launched
 		row.TenonSeconds += ourTime.Seconds()
-		row.PeerSeconds += theirTime.Seconds()
+		row.KarpenterSeconds += theirTime.Seconds()
 	}
-	row.TenonSaving, row.PeerSaving = row.DollarsWithout-row.TenonDollars, row.DollarsWithout-row.PeerDollars
+	row.TenonSaving, row.KarpenterSaving = row.DollarsWithout-row.TenonDollars, row.DollarsWithout-row.KarpenterDollars
 	return row, nil
 }

@@ -25,7 +25,7 @@
 //
 // # End to end
 //
-// Both do real work on a laboratory with a real control plane, one after the other (package contest). It takes about half an
+// Both do real work on a laboratory with a real control plane, one after the other (package e2e). It takes about half an
 // hour, more than half of it for Karpenter.
 //
 // The figures are written to a file; rows that -only leaves out stay as they were.
@@ -46,7 +46,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenon-sh/tenon/bench/contest"
+	"github.com/tenon-sh/tenon/bench/e2e"
 	"github.com/tenon-sh/tenon/bench/workload"
 )
 
@@ -125,10 +125,10 @@ func run(ctx context.Context, s settings) error {
 	return show(s.out)
 }
 
-// endToEnd lets one of the two do the work of package contest.
+// endToEnd lets one of the two do the work of package e2e.
 func endToEnd(name string) measurement {
 	return measurement{"end-to-end-" + name, func(ctx context.Context, s settings) (any, error) {
-		figures, err := contest.Run(ctx, contest.Options{Bin: s.bin, Quiet: s.quiet, Limit: s.limit, Keep: s.keep, Progress: progress}, name)
+		figures, err := e2e.Run(ctx, e2e.Options{Bin: s.bin, Quiet: s.quiet, Limit: s.limit, Keep: s.keep, Progress: progress}, name)
 		if err != nil {
 			return nil, err
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/day"
-	"github.com/tenon-sh/tenon/bench/duel"
 	"github.com/tenon-sh/tenon/bench/karpenter"
 	"github.com/tenon-sh/tenon/bench/market"
 	"github.com/tenon-sh/tenon/bench/tenon"
@@ -21,9 +21,9 @@ type spotRow struct {
 	Name string `json:"name"`
 	Days int    `json:"days"`
 	// Spread is Tenon as it is, Cheapest is Tenon packing by price alone.
-	Spread   spotDays `json:"tenon"`
-	Cheapest spotDays `json:"tenonByPriceAlone"`
-	Peer     spotDays `json:"peer"`
+	Spread    spotDays `json:"tenon"`
+	Cheapest  spotDays `json:"tenonByPriceAlone"`
+	Karpenter spotDays `json:"karpenter"`
 }
 
 // spotDays is the outcome of all days together.
@@ -46,7 +46,7 @@ func spotDay(ctx context.Context, _ settings) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the instance types of EC2: %w", err)
 	}
-	play := func(who string, packing plan.Packing, buyer func(context.Context, *duel.Question) (duel.Answer, error), c day.Consolidator) (spotDays, error) {
+	play := func(who string, packing plan.Packing, buyer func(context.Context, *compare.Question) (compare.Answer, error), c day.Consolidator) (spotDays, error) {
 		var all spotDays
 		start := time.Now()
 		for seed := range uint64(spotSeeds) {
@@ -70,7 +70,7 @@ func spotDay(ctx context.Context, _ settings) (any, error) {
 	if row.Cheapest, err = play("Tenon by price alone", plan.PackingCheapest, nil, tenon.Consolidate); err != nil {
 		return nil, err
 	}
-	if row.Peer, err = play("Karpenter", "", karpenter.Plan, karpenter.Consolidate); err != nil {
+	if row.Karpenter, err = play("Karpenter", "", karpenter.Plan, karpenter.Consolidate); err != nil {
 		return nil, err
 	}
 	return row, nil

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cache answers the peer's reads of pods, nodes and disruption budgets as its own cache in front of the API server does:
+// cache answers Karpenter's reads of pods, nodes and disruption budgets as its own cache in front of the API server does:
 // from memory, with an index on the pods' nodes, and with a copy of each object unless the caller wants none. The fake
 // client behind it goes through all objects, as JSON, for every read.
 type cache struct {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	peerv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpenterv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 	"sigs.k8s.io/karpenter/pkg/utils/resources"
@@ -16,21 +16,21 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// nodeClassGroup and nodeClassKind identify the node class that the peer's fake cloud provider supports.
+// nodeClassGroup and nodeClassKind identify the node class that Karpenter's fake cloud provider supports.
 const (
 	nodeClassGroup = "karpenter.test.sh"
 	nodeClassKind  = "TestNodeClass"
 )
 
-// The peer keeps the labels its cloud provider knows in a global, which must be filled before the peer is used.
+// Karpenter keeps the labels its cloud provider knows in a global, which must be filled before Karpenter is used.
 func init() {
-	peerv1.WellKnownLabels = peerv1.WellKnownLabels.Union(karpv1.WellKnownLabels()).Union(karpv1.AWSWellKnownLabels())
+	karpenterv1.WellKnownLabels = karpenterv1.WellKnownLabels.Union(karpv1.WellKnownLabels()).Union(karpv1.AWSWellKnownLabels())
 }
 
-// nodePool converts a pool to the peer's type: the resource is the same, so JSON carries it over. The node class becomes one
-// that the peer's fake cloud provider supports.
-func nodePool(pool *karpv1.NodePool) (*peerv1.NodePool, error) {
-	converted := &peerv1.NodePool{}
+// nodePool converts a pool to Karpenter's type: the resource is the same, so JSON carries it over. The node class becomes one
+// that Karpenter's fake cloud provider supports.
+func nodePool(pool *karpv1.NodePool) (*karpenterv1.NodePool, error) {
+	converted := &karpenterv1.NodePool{}
 	if err := carry(pool, converted); err != nil {
 		return nil, fmt.Errorf("node pool %s: %w", pool.Name, err)
 	}
@@ -39,9 +39,9 @@ func nodePool(pool *karpv1.NodePool) (*peerv1.NodePool, error) {
 	return converted, nil
 }
 
-// nodeClaim converts a claim to the peer's type.
-func nodeClaim(claim *karpv1.NodeClaim) (*peerv1.NodeClaim, error) {
-	converted := &peerv1.NodeClaim{}
+// nodeClaim converts a claim to Karpenter's type.
+func nodeClaim(claim *karpv1.NodeClaim) (*karpenterv1.NodeClaim, error) {
+	converted := &karpenterv1.NodeClaim{}
 	if err := carry(claim, converted); err != nil {
 		return nil, fmt.Errorf("node claim %s: %w", claim.Name, err)
 	}
@@ -56,7 +56,7 @@ func carry(from, to any) error {
 	return json.Unmarshal(data, to)
 }
 
-// instanceTypes converts the types to what the peer's cloud provider would report.
+// instanceTypes converts the types to what Karpenter's cloud provider would report.
 func instanceTypes(types []*cloud.InstanceType) []*cloudprovider.InstanceType {
 	converted := make([]*cloudprovider.InstanceType, len(types))
 	for i, t := range types {
@@ -76,9 +76,9 @@ func instanceType(t *cloud.InstanceType) *cloudprovider.InstanceType {
 	for _, offering := range t.Offerings {
 		converted.Offerings = append(converted.Offerings, &cloudprovider.Offering{
 			Requirements: scheduling.NewLabelRequirements(map[string]string{
-				peerv1.CapacityTypeLabelKey: offering.CapacityType,
-				corev1.LabelTopologyZone:    offering.Zone,
-				awsv1.LabelTopologyZoneID:   offering.ZoneID,
+				karpenterv1.CapacityTypeLabelKey: offering.CapacityType,
+				corev1.LabelTopologyZone:         offering.Zone,
+				awsv1.LabelTopologyZoneID:        offering.ZoneID,
 			}),
 			Price: offering.Price, Available: offering.Available,
 		})
@@ -90,7 +90,7 @@ func instanceType(t *cloud.InstanceType) *cloudprovider.InstanceType {
 	slices.Sort(kinds)
 	converted.Requirements.Add(
 		scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, slices.Compact(zones)...),
-		scheduling.NewRequirement(peerv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, slices.Compact(kinds)...),
+		scheduling.NewRequirement(karpenterv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, slices.Compact(kinds)...),
 	)
 	// A provider has to define every label it knows, including those that a type does not have.
 	for key := range karpv1.AWSWellKnownLabels() {

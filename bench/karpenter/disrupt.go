@@ -25,10 +25,10 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/test"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 )
 
-// Disruptor is the peer's disruption controller without its loop: its mirror of a cluster, and its own methods.
+// Disruptor is Karpenter's disruption controller without its loop: its mirror of a cluster, and its own methods.
 type Disruptor struct {
 	clock       clock.Clock
 	client      *cache
@@ -39,15 +39,15 @@ type Disruptor struct {
 	queue       *disruption.Queue
 }
 
-// quiet returns a context in which the peer logs nothing.
+// quiet returns a context in which Karpenter logs nothing.
 func quiet(ctx context.Context) context.Context {
 	log.SetLogger(logging.NopLogger)
 	ctx = injection.WithControllerName(log.IntoContext(ctx, logging.NopLogger), "disruption")
 	return options.ToContext(ctx, test.Options())
 }
 
-// NewDisruptor fills the peer's mirror with the nodes and pods of a question. It fails if the question has waiting pods.
-func NewDisruptor(ctx context.Context, q *duel.Question, clk clock.Clock) (*Disruptor, error) {
+// NewDisruptor fills Karpenter's mirror with the nodes and pods of a question. It fails if the question has waiting pods.
+func NewDisruptor(ctx context.Context, q *compare.Question, clk clock.Clock) (*Disruptor, error) {
 	if len(q.Pods) > 0 {
 		return nil, errors.New("a cluster to take nodes from has no pods that wait")
 	}
@@ -77,7 +77,7 @@ func NewDisruptor(ctx context.Context, q *duel.Question, clk clock.Clock) (*Disr
 }
 
 // add adds a node and its pods to the mirror.
-func (d *Disruptor) add(ctx context.Context, n *duel.Node) error {
+func (d *Disruptor) add(ctx context.Context, n *compare.Node) error {
 	claim, err := nodeClaim(n.Claim)
 	if err != nil {
 		return err
@@ -95,13 +95,13 @@ func (d *Disruptor) add(ctx context.Context, n *duel.Node) error {
 	}
 	for _, pod := range pods {
 		if err := d.cluster.UpdatePod(ctx, pod); err != nil {
-			return fmt.Errorf("update pod %s: %w", duel.Key(pod), err)
+			return fmt.Errorf("update pod %s: %w", compare.Key(pod), err)
 		}
 	}
 	return nil
 }
 
-// Scan is the time that the peer's SimulateScheduling takes for one candidate.
+// Scan is the time that Karpenter's SimulateScheduling takes for one candidate.
 type Scan struct {
 	// Candidates is the number of nodes that it would try to consolidate; Asked is how many of them were timed here, taken
 	// evenly.
@@ -117,7 +117,7 @@ func (s Scan) Whole() time.Duration {
 	return s.Preparation + time.Duration(s.Candidates)*s.PerCandidate
 }
 
-// Scan asks the peer about a sample of the candidates of its single-node consolidation, one by one, as that method does.
+// Scan asks Karpenter about a sample of the candidates of its single-node consolidation, one by one, as that method does.
 func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
 	ctx = quiet(ctx)
 	method := disruption.NewSingleNodeConsolidation(
@@ -129,11 +129,11 @@ func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
 	}
 	scan := Scan{Candidates: len(candidates), Preparation: time.Since(start)}
 	if len(candidates) == 0 {
-		return scan, errors.New("the peer finds no candidates")
+		return scan, errors.New("Karpenter finds no candidates")
 	}
 	candidates = method.SortCandidates(ctx, candidates)
 	scan.Asked = min(sample, len(candidates))
-	start, used := time.Now(), duel.CPU()
+	start, used := time.Now(), compare.CPU()
 	for i := range scan.Asked {
 		candidate := candidates[i*len(candidates)/scan.Asked]
 		_, err := disruption.SimulateScheduling(ctx, d.client, d.cluster, d.provisioner, d.clock, d.recorder,
@@ -142,15 +142,15 @@ func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
 			return scan, fmt.Errorf("simulate without %s: %w", candidate.Name(), err)
 		}
 	}
-	scan.PerCandidate, scan.CPU = time.Since(start)/time.Duration(scan.Asked), (duel.CPU()-used)/time.Duration(scan.Asked)
+	scan.PerCandidate, scan.CPU = time.Since(start)/time.Duration(scan.Asked), (compare.CPU()-used)/time.Duration(scan.Asked)
 	return scan, nil
 }
 
-// CommandDelay is how long the peer waits before it validates a command once more and carries it out
+// CommandDelay is how long Karpenter waits before it validates a command once more and carries it out
 // (commandValidationDelay). It decides nothing else meanwhile.
 const CommandDelay = 15 * time.Second
 
-// Pass is the time that the peer takes to find a command.
+// Pass is the time that Karpenter takes to find a command.
 type Pass struct {
 	// First is the time to its first command of any kind, and FirstMove to the first that moves pods.
 	First, FirstMove time.Duration
@@ -159,8 +159,8 @@ type Pass struct {
 	Commands int
 }
 
-// Pass runs the peer's methods in their order, each for as long as it allows itself, until one finds a command that moves
-// pods. The peer's loop would wait for CommandDelay after each command.
+// Pass runs Karpenter's methods in their order, each for as long as it allows itself, until one finds a command that moves
+// pods. Karpenter's loop would wait for CommandDelay after each command.
 func (d *Disruptor) Pass(ctx context.Context) (Pass, error) {
 	ctx = quiet(ctx)
 	var pass Pass
@@ -185,7 +185,7 @@ func (d *Disruptor) Pass(ctx context.Context) (Pass, error) {
 	return pass, nil
 }
 
-// methods returns those that remove nodes for lack of use, in the peer's order.
+// methods returns those that remove nodes for lack of use, in Karpenter's order.
 func (d *Disruptor) methods() []disruption.Method {
 	common := disruption.MakeConsolidation(d.clock, d.cluster, d.client, d.provisioner, d.provider, d.recorder, d.queue)
 	return []disruption.Method{
@@ -195,10 +195,10 @@ func (d *Disruptor) methods() []disruption.Method {
 	}
 }
 
-// Consolidate returns what the peer's disruption controller would remove for lack of use in one of its rounds: empty nodes;
+// Consolidate returns what Karpenter's disruption controller would remove for lack of use in one of its rounds: empty nodes;
 // if there are none, several nodes at once; if none, a single one. It would wait for fifteen seconds and validate again
 // before it acts; here nothing changes meanwhile.
-func Consolidate(ctx context.Context, q *duel.Question) ([]duel.Decision, error) {
+func Consolidate(ctx context.Context, q *compare.Question) ([]compare.Decision, error) {
 	d, err := NewDisruptor(ctx, q, clocktesting.NewFakeClock(q.At))
 	if err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (believe) Validate(_ context.Context, c disruption.Command, _ time.Duration
 }
 
 // decide runs one method, as the controller does.
-func (d *Disruptor) decide(ctx context.Context, method disruption.Method) ([]duel.Decision, error) {
+func (d *Disruptor) decide(ctx context.Context, method disruption.Method) ([]compare.Decision, error) {
 	candidates, err := disruption.GetCandidates(ctx, d.cluster, d.client, d.recorder, d.clock, d.provider, method.ShouldDisrupt, method.Class(), d.queue)
 	if err != nil || len(candidates) == 0 {
 		return nil, err
@@ -235,12 +235,12 @@ func (d *Disruptor) decide(ctx context.Context, method disruption.Method) ([]due
 	if err != nil {
 		return nil, err
 	}
-	var decisions []duel.Decision
+	var decisions []compare.Decision
 	for _, command := range commands {
 		if command.Decision() == disruption.NoOpDecision {
 			continue
 		}
-		decision := duel.Decision{Reason: string(method.Reason())}
+		decision := compare.Decision{Reason: string(method.Reason())}
 		for _, candidate := range command.Candidates {
 			decision.Nodes = append(decision.Nodes, candidate.Name())
 		}

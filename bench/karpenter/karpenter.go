@@ -34,13 +34,13 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/test"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 )
 
 // threads is how many goroutines Karpenter's benchmark gives the solver.
 const threads = 5
 
-// cluster is a question in the peer's types.
+// cluster is a question in Karpenter's types.
 type cluster struct {
 	client   client.Client
 	provider *fake.CloudProvider
@@ -48,29 +48,29 @@ type cluster struct {
 	options  []scheduling.Options
 }
 
-// Plan asks the peer. Only its Solve is timed, without the construction of its scheduler and its topology.
-func Plan(ctx context.Context, q *duel.Question) (duel.Answer, error) {
+// Plan asks Karpenter. Only its Solve is timed, without the construction of its scheduler and its topology.
+func Plan(ctx context.Context, q *compare.Question) (compare.Answer, error) {
 	log.SetLogger(logging.NopLogger)
 	ctx = injection.WithControllerName(log.IntoContext(ctx, logging.NopLogger), "provisioner")
 	ctx = options.ToContext(ctx, test.Options(optionsFor(q)))
 	c, err := newCluster(ctx, q)
 	if err != nil {
-		return duel.Answer{}, err
+		return compare.Answer{}, err
 	}
-	answer := duel.Answer{Existing: map[string]string{}, Unplaced: map[string]string{}}
+	answer := compare.Answer{Existing: map[string]string{}, Unplaced: map[string]string{}}
 	provisioner := provisioning.NewProvisioner(c.client, events.NewRecorder(&record.FakeRecorder{}), c.provider, c.state,
 		clock.RealClock{}, nil, nil)
 	pods := make([]*corev1.Pod, 0, len(q.Pods))
 	for _, pod := range q.Pods {
 		if err := provisioner.Validate(ctx, pod); err != nil {
-			answer.Unplaced[duel.Key(pod)] = err.Error()
+			answer.Unplaced[compare.Key(pod)] = err.Error()
 			continue
 		}
 		pods = append(pods, pod.DeepCopy())
 	}
 	scheduler, err := provisioner.NewScheduler(ctx, pods, c.state.DeepCopyNodes().Active(), nil, c.options...)
 	if err != nil {
-		return duel.Answer{}, fmt.Errorf("make the peer's scheduler: %w", err)
+		return compare.Answer{}, fmt.Errorf("make Karpenter's scheduler: %w", err)
 	}
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -81,13 +81,13 @@ func Plan(ctx context.Context, q *duel.Question) (duel.Answer, error) {
 	runtime.ReadMemStats(&after)
 	answer.Mallocs = after.Mallocs - before.Mallocs
 	if err != nil {
-		return duel.Answer{}, fmt.Errorf("solve: %w", err)
+		return compare.Answer{}, fmt.Errorf("solve: %w", err)
 	}
 	read(&answer, results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes))
 	return answer, nil
 }
 
-func optionsFor(q *duel.Question) test.OptionsFields {
+func optionsFor(q *compare.Question) test.OptionsFields {
 	fields := test.OptionsFields{}
 	if q.IgnorePreferences {
 		policy := options.PreferencePolicyIgnore
@@ -100,8 +100,8 @@ func optionsFor(q *duel.Question) test.OptionsFields {
 	return fields
 }
 
-// newCluster fills the peer's API, cloud provider and mirror.
-func newCluster(ctx context.Context, q *duel.Question) (*cluster, error) {
+// newCluster fills Karpenter's API, cloud provider and mirror.
+func newCluster(ctx context.Context, q *compare.Question) (*cluster, error) {
 	c := &cluster{provider: fake.NewCloudProvider()}
 	c.options = []scheduling.Options{
 		scheduling.DisableReservedCapacityFallback,
@@ -152,7 +152,7 @@ func newClient(objects []client.Object) client.Client {
 		WithIndex(&corev1.Pod{}, "spec.nodeName", nodeName).WithInterceptorFuncs(interceptor.Funcs{Get: get}).Build()
 }
 
-// get ignores the namespace when the peer reads a volume, as an API server does: volumes have none.
+// get ignores the namespace when Karpenter reads a volume, as an API server does: volumes have none.
 func get(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	if _, ok := o.(*corev1.PersistentVolume); ok {
 		key.Namespace = ""
@@ -168,8 +168,8 @@ func add[T client.Object](objects []client.Object, more []T) []client.Object {
 	return objects
 }
 
-// fill adds the nodes, their claims and their pods to the peer's mirror.
-func (c *cluster) fill(ctx context.Context, q *duel.Question) error {
+// fill adds the nodes, their claims and their pods to Karpenter's mirror.
+func (c *cluster) fill(ctx context.Context, q *compare.Question) error {
 	for i := range q.Nodes {
 		n := &q.Nodes[i]
 		if n.Claim != nil {
@@ -184,7 +184,7 @@ func (c *cluster) fill(ctx context.Context, q *duel.Question) error {
 		}
 		for _, pod := range n.Pods {
 			if err := c.state.UpdatePod(ctx, pod.DeepCopy()); err != nil {
-				return fmt.Errorf("update pod %s: %w", duel.Key(pod), err)
+				return fmt.Errorf("update pod %s: %w", compare.Key(pod), err)
 			}
 		}
 	}
@@ -192,27 +192,27 @@ func (c *cluster) fill(ctx context.Context, q *duel.Question) error {
 }
 
 // read translates the results.
-func read(answer *duel.Answer, results scheduling.Results) {
+func read(answer *compare.Answer, results scheduling.Results) {
 	for _, claim := range results.NewNodeClaims {
 		m := machine(claim)
 		for _, pod := range claim.Pods {
-			m.Pods = append(m.Pods, duel.Key(pod))
+			m.Pods = append(m.Pods, compare.Key(pod))
 		}
 		answer.Machines = append(answer.Machines, m)
 	}
 	for _, node := range results.ExistingNodes {
 		for _, pod := range node.Pods {
-			answer.Existing[duel.Key(pod)] = node.Name()
+			answer.Existing[compare.Key(pod)] = node.Name()
 		}
 	}
 	for pod, err := range results.PodErrors {
-		answer.Unplaced[duel.Key(pod)] = err.Error()
+		answer.Unplaced[compare.Key(pod)] = err.Error()
 	}
 }
 
 // machine is a claim without its pods, the cheapest type first.
-func machine(claim *scheduling.NodeClaim) duel.Machine {
-	m := duel.Machine{Pool: claim.NodePoolName}
+func machine(claim *scheduling.NodeClaim) compare.Machine {
+	m := compare.Machine{Pool: claim.NodePoolName}
 	zones, kinds := map[string]bool{}, map[string]bool{}
 	for _, it := range claim.InstanceTypeOptions.OrderByPrice(claim.Requirements) {
 		m.Types = append(m.Types, it.Name)

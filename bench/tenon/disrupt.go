@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -19,16 +19,16 @@ type Look struct {
 }
 
 // Disrupt asks plan.Disrupt which nodes may be removed. Only Disrupt itself is timed.
-func Disrupt(q *duel.Question) Look {
+func Disrupt(q *compare.Question) Look {
 	in := Input(q)
 	runtime.GC()
-	start, used := time.Now(), duel.CPU()
+	start, used := time.Now(), compare.CPU()
 	disruption := plan.Disrupt(in)
-	return Look{disruption, time.Since(start), duel.CPU() - used}
+	return Look{disruption, time.Since(start), compare.CPU() - used}
 }
 
 // MedianDisrupt asks three times, each time with a fresh snapshot, and returns the Look with the median time.
-func MedianDisrupt(q *duel.Question) Look {
+func MedianDisrupt(q *compare.Question) Look {
 	looks := make([]Look, 3)
 	for i := range looks {
 		looks[i] = Disrupt(q)
@@ -38,14 +38,14 @@ func MedianDisrupt(q *duel.Question) Look {
 }
 
 // Consolidate returns what plan.Disrupt would remove: all commands at once.
-func Consolidate(_ context.Context, q *duel.Question) ([]duel.Decision, error) {
+func Consolidate(_ context.Context, q *compare.Question) ([]compare.Decision, error) {
 	names := make(map[string]string, len(q.Nodes))
 	for i := range q.Nodes {
 		names[q.Nodes[i].Claim.Name] = q.Nodes[i].Node.Name
 	}
-	var decisions []duel.Decision
+	var decisions []compare.Decision
 	for _, command := range plan.Disrupt(Input(q)).Commands {
-		d := duel.Decision{Reason: string(command.Reason), LargeFirst: plan.PlacesPods(command.Reason)}
+		d := compare.Decision{Reason: string(command.Reason), LargeFirst: plan.PlacesPods(command.Reason)}
 		for _, key := range command.Nodes {
 			d.Nodes = append(d.Nodes, names[key])
 		}

@@ -6,13 +6,13 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/plan"
 )
 
 // Peak returns by how many bytes the memory of this process rises while it plans, garbage included: what a worker needs
 // beside the mirror of its cluster.
-func Peak(q *duel.Question) (int64, error) {
+func Peak(q *compare.Question) (int64, error) {
 	in := Input(q)
 	debug.FreeOSMemory()
 	idle, err := resident()

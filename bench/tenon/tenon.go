@@ -13,13 +13,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/plan"
 )
 
 // Input reduces the question to what Pack reads, as the mirror of a cluster does when objects arrive. It shares nothing with
 // any other input.
-func Input(q *duel.Question) plan.Input {
+func Input(q *compare.Question) plan.Input {
 	intern := new(plan.Interner)
 	snapshot := &plan.Snapshot{
 		Time: cmp.Or(q.At, moment), Pending: make([]*plan.Pod, len(q.Pods)), Namespaces: map[string]map[string]string{}, Storage: storage(intern, q)}
@@ -69,7 +69,7 @@ func Input(q *duel.Question) plan.Input {
 }
 
 // storage reduces the volumes.
-func storage(intern *plan.Interner, q *duel.Question) plan.Storage {
+func storage(intern *plan.Interner, q *compare.Question) plan.Storage {
 	s := plan.Storage{
 		Claims: map[string]*plan.VolumeClaim{}, Volumes: map[string]*plan.Volume{}, Classes: map[string]*plan.StorageClass{}}
 	for _, claim := range q.Claims {
@@ -89,7 +89,7 @@ func storage(intern *plan.Interner, q *duel.Question) plan.Storage {
 var moment = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Plan asks Pack. Only Pack itself is timed.
-func Plan(q *duel.Question) duel.Answer {
+func Plan(q *compare.Question) compare.Answer {
 	in := Input(q)
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -104,22 +104,22 @@ func Plan(q *duel.Question) duel.Answer {
 }
 
 // PlanWithout asks Pack with a strategy left out, and returns the CPU time it took.
-func PlanWithout(q *duel.Question, strategy string) (duel.Answer, time.Duration) {
+func PlanWithout(q *compare.Question, strategy string) (compare.Answer, time.Duration) {
 	in := Input(q)
 	in.Without = strategy
 	runtime.GC()
-	used := duel.CPU()
+	used := compare.CPU()
 	packed := plan.Pack(in)
-	return read(q, packed), duel.CPU() - used
+	return read(q, packed), compare.CPU() - used
 }
 
 // read translates a plan.
-func read(q *duel.Question, p plan.Plan) duel.Answer {
+func read(q *compare.Question, p plan.Plan) compare.Answer {
 	keys := make(map[types.UID]string, len(q.Pods))
 	for _, pod := range q.Pods {
-		keys[pod.UID] = duel.Key(pod)
+		keys[pod.UID] = compare.Key(pod)
 	}
-	answer := duel.Answer{Existing: map[string]string{}, Unplaced: map[string]string{}}
+	answer := compare.Answer{Existing: map[string]string{}, Unplaced: map[string]string{}}
 	for i := range p.Claims {
 		claim := &p.Claims[i]
 		m := machine(claim)
@@ -142,21 +142,21 @@ func read(q *duel.Question, p plan.Plan) duel.Answer {
 }
 
 // machine converts a claim without its pods.
-func machine(claim *plan.Claim) duel.Machine {
-	return duel.Machine{
+func machine(claim *plan.Claim) compare.Machine {
+	return compare.Machine{
 		Pool: claim.NodePool, Types: claim.InstanceTypes, Zones: claim.Zones,
 		CapacityTypes: []string{claim.CapacityType}, Price: claim.PricePerHour,
 	}
 }
 
 // Bound returns a price that no plan can undercut, in US dollars per hour.
-func Bound(q *duel.Question) float64 { return plan.LowerBound(Input(q)) }
+func Bound(q *compare.Question) float64 { return plan.LowerBound(Input(q)) }
 
 // Median repeats the question for a second, and up to three times as long as ten seconds have not passed. It returns the
 // answer with the median time.
-func Median(q *duel.Question) duel.Answer {
+func Median(q *compare.Question) compare.Answer {
 	var times []time.Duration
-	var answer duel.Answer
+	var answer compare.Answer
 	for start := time.Now(); len(times) == 0 || time.Since(start) < time.Second || len(times) < 3 && time.Since(start) < 10*time.Second; {
 		answer = Plan(q)
 		times = append(times, answer.Took)
@@ -169,12 +169,12 @@ func Median(q *duel.Question) duel.Answer {
 // Slowdown returns the fraction by which one question takes longer than another, such as with and without pods that fit
 // nowhere: 0.1 for a tenth. It asks both alternately, and compares the least processor time of each, so that other load on
 // the machine matters little.
-func Slowdown(with, without *duel.Question) (float64, error) {
+func Slowdown(with, without *compare.Question) (float64, error) {
 	const turns = 9
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	least := [...]time.Duration{math.MaxInt64, math.MaxInt64}
 	for range turns {
-		for i, q := range [...]*duel.Question{with, without} {
+		for i, q := range [...]*compare.Question{with, without} {
 			in := Input(q)
 			runtime.GC()
 			before, err := processorTime()

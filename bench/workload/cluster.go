@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
 // Nodes returns machines of a pool that have existed for a long time and are full: general machines with 8 to 32 cores, in
 // all zones and capacity types, each filled with pods of the diverse kind (without their constraints).
-func Nodes(count int, pool string, catalogue []*cloud.InstanceType) []duel.Node {
+func Nodes(count int, pool string, catalogue []*cloud.InstanceType) []compare.Node {
 	d := newDraw(17)
 	var candidates []*cloud.InstanceType
 	for _, t := range catalogue {
@@ -28,7 +28,7 @@ func Nodes(count int, pool string, catalogue []*cloud.InstanceType) []duel.Node 
 			candidates = append(candidates, t)
 		}
 	}
-	nodes := make([]duel.Node, count)
+	nodes := make([]compare.Node, count)
 	for i := range nodes {
 		t := one(d, candidates...)
 		offering := one(d, slices.DeleteFunc(slices.Clone(t.Offerings), func(o cloud.Offering) bool { return !o.Available })...)
@@ -50,7 +50,7 @@ func devices(t *cloud.InstanceType) bool {
 }
 
 // fill binds pods to a node until the next one does not fit.
-func (d draw) fill(n *duel.Node, t *cloud.InstanceType) {
+func (d draw) fill(n *compare.Node, t *cloud.InstanceType) {
 	cpu, memory, pods := t.Allocatable.Cpu().MilliValue(), t.Allocatable.Memory().Value(), t.Allocatable.Pods().Value()
 	for k := int64(0); k < pods; k++ {
 		requests := d.requests()
@@ -68,7 +68,7 @@ func (d draw) fill(n *duel.Node, t *cloud.InstanceType) {
 }
 
 // node returns a machine that has joined and is initialized, with its claim.
-func node(name, pool string, t *cloud.InstanceType, offering cloud.Offering) duel.Node {
+func node(name, pool string, t *cloud.InstanceType, offering cloud.Offering) compare.Node {
 	labels := maps.Clone(t.Labels)
 	maps.Copy(labels, map[string]string{
 		corev1.LabelHostname:              name,
@@ -90,7 +90,7 @@ func node(name, pool string, t *cloud.InstanceType, offering cloud.Offering) due
 		claim.Status.Conditions = append(claim.Status.Conditions,
 			metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, LastTransitionTime: moment})
 	}
-	return duel.Node{Claim: claim, Node: &corev1.Node{
+	return compare.Node{Claim: claim, Node: &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels, CreationTimestamp: moment},
 		Spec:       corev1.NodeSpec{ProviderID: providerID},
 		Status: corev1.NodeStatus{Capacity: t.Capacity, Allocatable: t.Allocatable, Conditions: []corev1.NodeCondition{
@@ -99,7 +99,7 @@ func node(name, pool string, t *cloud.InstanceType, offering cloud.Offering) due
 }
 
 // Joined returns a node that joined at the given time and has been initialized since, with its claim.
-func Joined(name, pool string, t *cloud.InstanceType, offering cloud.Offering, at time.Time) duel.Node {
+func Joined(name, pool string, t *cloud.InstanceType, offering cloud.Offering, at time.Time) compare.Node {
 	n := node(name, pool, t, offering)
 	then := metav1.NewTime(at)
 	n.Node.CreationTimestamp, n.Claim.CreationTimestamp = then, then

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
@@ -44,11 +44,11 @@ var (
 // are spread over zones, a twelfth have their pods on separate hosts, a sixth have a PodDisruptionBudget that allows one
 // eviction, and one in two hundred has one that allows none. One node in a hundred has drifted. The pool's budgets allow
 // everything at once, so that every node is considered for every reason.
-func Fleet(count, podsPerNode int, use Use, catalogue []*cloud.InstanceType) *duel.Question {
+func Fleet(count, podsPerNode int, use Use, catalogue []*cloud.InstanceType) *compare.Question {
 	d := newDraw(23)
 	machines := wholesale(catalogue)
 	apps := d.applications(max(12, count*podsPerNode/30))
-	nodes := make([]duel.Node, count)
+	nodes := make([]compare.Node, count)
 	busy, pods, filling := 0, 0, 0
 	for i := range nodes {
 		zone := fmt.Sprintf("us-east-1%c", 'a'+i%3)
@@ -221,7 +221,7 @@ func holding(machines []*cloud.InstanceType, picked []*application, share float6
 }
 
 // fleetNode returns a node that has existed for two days and may be consolidated.
-func fleetNode(d draw, i int, zone string, t *cloud.InstanceType) duel.Node {
+func fleetNode(d draw, i int, zone string, t *cloud.InstanceType) compare.Node {
 	before := metav1.NewTime(moment.Add(-48 * time.Hour))
 	n := Joined(fmt.Sprintf("node-%04d", i), fleetPool, t, cloud.Offering{Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand}, before.Time)
 	state := func(kind string) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
@@ -108,17 +108,17 @@ var mixes = []mix{
 
 // Mixes returns twenty batches of realistic workloads, each in an empty cluster with a pool of general machines of either
 // architecture and a tainted pool of machines with GPUs, spot or on-demand.
-func Mixes(catalogue []*cloud.InstanceType) []*duel.Question {
+func Mixes(catalogue []*cloud.InstanceType) []*compare.Question {
 	return mixed(catalogue, "", karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand)
 }
 
 // OnDemandMixes returns the same batches with pools that buy on-demand machines only.
-func OnDemandMixes(catalogue []*cloud.InstanceType) []*duel.Question {
+func OnDemandMixes(catalogue []*cloud.InstanceType) []*compare.Question {
 	return mixed(catalogue, "-on-demand", karpv1.CapacityTypeOnDemand)
 }
 
-func mixed(catalogue []*cloud.InstanceType, suffix string, kinds ...string) []*duel.Question {
-	questions := make([]*duel.Question, len(mixes))
+func mixed(catalogue []*cloud.InstanceType, suffix string, kinds ...string) []*compare.Question {
+	questions := make([]*compare.Question, len(mixes))
 	for i, m := range mixes {
 		d := newDraw(100 + uint64(i))
 		q := Ask("mix-"+m.name+suffix, nil, catalogue, general(kinds...), accelerated(kinds...))

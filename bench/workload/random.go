@@ -14,7 +14,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
@@ -53,9 +53,9 @@ const AppLabel = "app"
 const tierLabel = "example.com/tier"
 
 // Random returns a small question with some of the features, drawn from a seed, about a few machines of the catalogue.
-func Random(seed uint64, catalogue []*cloud.InstanceType, features ...Feature) *duel.Question {
+func Random(seed uint64, catalogue []*cloud.InstanceType, features ...Feature) *compare.Question {
 	r := random{draw: newDraw(seed), on: features}
-	r.q = &duel.Question{Name: fmt.Sprintf("random %d %v", seed, features), Types: map[string][]*cloud.InstanceType{}}
+	r.q = &compare.Question{Name: fmt.Sprintf("random %d %v", seed, features), Types: map[string][]*cloud.InstanceType{}}
 	r.pools(r.machines(catalogue))
 	for k := range 2 {
 		r.q.Namespaces = append(r.q.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -87,7 +87,7 @@ var (
 // random is a question being drawn.
 type random struct {
 	draw
-	q  *duel.Question
+	q  *compare.Question
 	on []Feature
 }
 

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
 // moment is the creation time of all pods.
 var moment = metav1.NewTime(time.Date(2026, 3, 1, 11, 59, 0, 0, time.UTC))
 
-// draw is a random source for the sizes and labels of the peer's benchmark.
+// draw is a random source for the sizes and labels of Karpenter's benchmark.
 type draw struct{ *rand.Rand }
 
 func newDraw(seed uint64) draw { return draw{rand.New(rand.NewPCG(seed, 42))} }
@@ -48,7 +48,7 @@ func pod(namespace, name string, requests corev1.ResourceList, labels map[string
 	}
 }
 
-// Diverse returns the pods of the peer's benchmark, a fifth of each kind: without constraints, spread over zones, spread
+// Diverse returns the pods of Karpenter's benchmark, a fifth of each kind: without constraints, spread over zones, spread
 // over hosts (both by a selector that need not match the pod itself), with affinity to pods of their kind in a zone, and
 // with anti-affinity to all others of the kind on a host.
 func Diverse(count int) []*corev1.Pod {
@@ -93,7 +93,7 @@ func term(labels map[string]string, key string) corev1.PodAffinityTerm {
 	return corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: key}
 }
 
-// Preferring returns the pods of the peer's benchmark of preferences, all of one size: they prefer one zone, a zone without
+// Preferring returns the pods of Karpenter's benchmark of preferences, all of one size: they prefer one zone, a zone without
 // each other (of which there are too few), and a host without each other.
 func Preferring(count int, zone string) []*corev1.Pod {
 	d := newDraw(11)
@@ -116,7 +116,7 @@ func Preferring(count int, zone string) []*corev1.Pod {
 	return pods
 }
 
-// Unlimited returns the pool of the peer's benchmark: it takes everything, up to limits that are never reached.
+// Unlimited returns the pool of Karpenter's benchmark: it takes everything, up to limits that are never reached.
 func Unlimited() *karpv1.NodePool {
 	return Pool("default", func(p *karpv1.NodePool) {
 		p.Spec.Limits = karpv1.Limits{
@@ -159,8 +159,8 @@ func Requires(key string, operator corev1.NodeSelectorOperator, values ...string
 }
 
 // Ask returns a question about pods in an empty cluster with these pools, all of which buy from one catalogue.
-func Ask(name string, pods []*corev1.Pod, catalogue []*cloud.InstanceType, pools ...*karpv1.NodePool) *duel.Question {
-	q := &duel.Question{Name: name, Pods: pods, Pools: pools, Types: map[string][]*cloud.InstanceType{}}
+func Ask(name string, pods []*corev1.Pod, catalogue []*cloud.InstanceType, pools ...*karpv1.NodePool) *compare.Question {
+	q := &compare.Question{Name: name, Pods: pods, Pools: pools, Types: map[string][]*cloud.InstanceType{}}
 	for _, pool := range pools {
 		q.Types[pool.Name] = catalogue
 	}

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
 // Batch is a question whose pods are drawn when it is asked.
 type Batch struct {
 	Name string
-	Ask  func() *duel.Question
+	Ask  func() *compare.Question
 	// Again says that it is another draw of an earlier batch.
 	Again bool
 }
@@ -36,7 +36,7 @@ func Unprepared(catalogue []*cloud.InstanceType) []Batch {
 				if seed > 0 {
 					named = fmt.Sprintf("%s-%d", named, seed+1)
 				}
-				batches = append(batches, Batch{Name: named, Again: seed > 0, Ask: func() *duel.Question {
+				batches = append(batches, Batch{Name: named, Again: seed > 0, Ask: func() *compare.Question {
 					d := newDraw(1000 + uint64(seed))
 					return d.withAgents(Ask(named, pods(d), catalogue, buying(capacity)))
 				}})
@@ -99,7 +99,7 @@ func buying(capacity string, more ...func(*karpv1.NodePool)) *karpv1.NodePool {
 }
 
 // withAgents adds the DaemonSets.
-func (d draw) withAgents(q *duel.Question) *duel.Question {
+func (d draw) withAgents(q *compare.Question) *compare.Question {
 	for k := range agents {
 		q.DaemonSets = append(q.DaemonSets, d.daemonSet(k))
 	}
@@ -160,7 +160,7 @@ func preferablyApart(_ draw, pod *corev1.Pod) {
 func limited(catalogue []*cloud.InstanceType, capacity string) []Batch {
 	batch := func(name string, most func(total corev1.ResourceList) karpv1.Limits, pods func(d draw) []*corev1.Pod) Batch {
 		name += "-" + capacity
-		return Batch{Name: name, Ask: func() *duel.Question {
+		return Batch{Name: name, Ask: func() *compare.Question {
 			d := newDraw(1000)
 			waiting := pods(d)
 			limits := most(total(waiting))
@@ -217,7 +217,7 @@ func scarce(catalogue []*cloud.InstanceType) []Batch {
 			if seed > 0 {
 				name = fmt.Sprintf("%s-%d", name, seed+1)
 			}
-			batches = append(batches, Batch{Name: name, Again: seed > 0, Ask: func() *duel.Question {
+			batches = append(batches, Batch{Name: name, Again: seed > 0, Ask: func() *compare.Question {
 				d := newDraw(1000 + uint64(seed))
 				return d.withAgents(Ask(name, b.pods(d), left, buying(karpv1.CapacityTypeSpot)))
 			}})
@@ -245,7 +245,7 @@ func withoutSpot(d draw, catalogue []*cloud.InstanceType) []*cloud.InstanceType 
 // separate hosts.
 func volumes(catalogue []*cloud.InstanceType, capacity string) Batch {
 	name := "volumes-1000-" + capacity
-	return Batch{Name: name, Ask: func() *duel.Question {
+	return Batch{Name: name, Ask: func() *compare.Question {
 		d := newDraw(1000)
 		r := random{draw: d, q: Ask(name, nil, catalogue, buying(capacity))}
 		r.storage()
@@ -268,7 +268,7 @@ func volumes(catalogue []*cloud.InstanceType, capacity string) Batch {
 // crowded returns five hundred pods of many sizes in a cluster of 10,000 nodes that are nearly full.
 func crowded(catalogue []*cloud.InstanceType, capacity string) Batch {
 	name := "10000-nodes-500-" + capacity
-	return Batch{Name: name, Ask: func() *duel.Question {
+	return Batch{Name: name, Ask: func() *compare.Question {
 		d := newDraw(1000)
 		q := Ask(name, d.apps(d.differentSizes(230, measured), [2]int{2, 4}, unchanged, unchanged, preferablyApart)[:500], catalogue, buying(capacity))
 		q.Nodes = Nodes(10_000, "general", catalogue)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/compare"
 	"github.com/tenon-sh/tenon/bench/market"
 )
 
@@ -42,10 +42,10 @@ func TestUnpreparedBatches(t *testing.T) {
 	}
 }
 
-func podKeys(q *duel.Question) []string {
+func podKeys(q *compare.Question) []string {
 	keys := make([]string, len(q.Pods))
 	for i, p := range q.Pods {
-		keys[i] = duel.Key(p) + " " + p.Spec.Containers[0].Resources.Requests.Cpu().String() + " " + p.Spec.Containers[0].Resources.Requests.Memory().String()
+		keys[i] = compare.Key(p) + " " + p.Spec.Containers[0].Resources.Requests.Cpu().String() + " " + p.Spec.Containers[0].Resources.Requests.Memory().String()
 	}
 	return keys
 }

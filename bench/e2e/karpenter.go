@@ -1,4 +1,4 @@
-package contest
+package e2e
 
 import (
 	"context"
@@ -14,39 +14,39 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
-	peerapis "sigs.k8s.io/karpenter/pkg/apis"
+	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// peer is Karpenter with its kwok provider.
-type peer struct {
+// karpenter is Karpenter with its kwok provider.
+type karpenter struct {
 	program string
 	sizes   []size
 	cmd     *exec.Cmd
 	ended   chan error
 }
 
-func (p *peer) name() string { return "karpenter" }
+func (k *karpenter) name() string { return "karpenter" }
 
-func (p *peer) build(ctx context.Context, dir string, sizes []size) error {
-	p.program, p.sizes = filepath.Join(dir, "karpenter-kwok"), sizes
-	return compile(ctx, ".", p.program, "sigs.k8s.io/karpenter/kwok")
+func (k *karpenter) build(ctx context.Context, dir string, sizes []size) error {
+	k.program, k.sizes = filepath.Join(dir, "karpenter-kwok"), sizes
+	return compile(ctx, ".", k.program, "sigs.k8s.io/karpenter/kwok")
 }
 
-// options: kwok plays the peer's nodes too, and the peer brings its own resources.
-func (p *peer) options(setting) lab.Options {
+// options: kwok plays Karpenter's nodes too, and Karpenter brings its own resources.
+func (k *karpenter) options(setting) lab.Options {
 	return lab.Options{Components: lab.ControlPlane(), Bare: true}
 }
 
-func (p *peer) start(ctx context.Context, l *lab.Lab, c client.Client, s setting) error {
-	for _, definition := range append(append([]*apiextensionsv1.CustomResourceDefinition{}, peerapis.CRDs...), kwokapis.CRDs...) {
+func (k *karpenter) start(ctx context.Context, l *lab.Lab, c client.Client, s setting) error {
+	for _, definition := range append(append([]*apiextensionsv1.CustomResourceDefinition{}, karpenterapis.CRDs...), kwokapis.CRDs...) {
 		if err := c.Create(ctx, definition.DeepCopy()); err != nil {
 			return fmt.Errorf("create %s: %w", definition.Name, err)
 		}
 	}
 	file := filepath.Join(l.Dir(), "kwok-instance-types.json")
-	if err := writeForKwok(file, p.sizes); err != nil {
+	if err := writeForKwok(file, k.sizes); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(l.Dir(), "logs", "karpenter.log"))
@@ -58,17 +58,17 @@ func (p *peer) start(ctx context.Context, l *lab.Lab, c client.Client, s setting
 	if err != nil {
 		return err
 	}
-	p.cmd = exec.Command(p.program)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "INSTANCE_TYPES_FILE_PATH="+file,
+	k.cmd = exec.Command(k.program)
+	k.cmd.Stdout, k.cmd.Stderr = log, log
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	k.cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "INSTANCE_TYPES_FILE_PATH="+file,
 		"DISABLE_LEADER_ELECTION=true", "KUBE_CLIENT_QPS=1000", "KUBE_CLIENT_BURST=2000", "CPU_REQUESTS=2000",
 		"METRICS_PORT="+strconv.Itoa(ports[0]), "HEALTH_PROBE_PORT="+strconv.Itoa(ports[1]))
-	if err := p.cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", p.program, err)
+	if err := k.cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", k.program, err)
 	}
-	p.ended = make(chan error, 1)
-	go func() { p.ended <- p.cmd.Wait() }()
+	k.ended = make(chan error, 1)
+	go func() { k.ended <- k.cmd.Wait() }()
 	return await(ctx, "the NodePool accepted", time.Minute, func() error {
 		return apply(ctx, c, fmt.Sprintf(`
 apiVersion: karpenter.kwok.sh/v1alpha1
@@ -80,21 +80,21 @@ spec: {nodeRegistrationDelay: %ds}
 	})
 }
 
-func (p *peer) processes() (map[string]int, error) {
+func (k *karpenter) processes() (map[string]int, error) {
 	select {
-	case err := <-p.ended:
+	case err := <-k.ended:
 		return nil, fmt.Errorf("karpenter ended: %w", err)
 	default:
-		return map[string]int{"worker": p.cmd.Process.Pid}, nil
+		return map[string]int{"worker": k.cmd.Process.Pid}, nil
 	}
 }
 
-func (p *peer) stop() {
-	if p.cmd == nil || p.cmd.Process == nil {
+func (k *karpenter) stop() {
+	if k.cmd == nil || k.cmd.Process == nil {
 		return
 	}
-	_ = p.cmd.Process.Kill()
-	<-p.ended
+	_ = k.cmd.Process.Kill()
+	<-k.ended
 }
 
 // freePorts returns ports that nobody listened on a moment ago.

@@ -1,6 +1,6 @@
-// Package duel defines the questions for two planners and their answers, in terms that belong to neither: a Question is made
+// Package compare defines the questions for two planners and their answers, in terms that belong to neither: a Question is made
 // of Kubernetes objects and a catalogue, an Answer of machines, prices and pods.
-package duel
+package compare
 
 import (
 	"cmp"
@@ -44,7 +44,7 @@ type Question struct {
 	// BestEffortMinValues asks for the policy BestEffort for minValues.
 	BestEffortMinValues bool
 	// NotNominated says that the kube-scheduler is not told which node was planned for a pod, as before Kubernetes 1.35. The
-	// peer never tells it.
+	// Karpenter never tells it.
 	NotNominated bool
 	// At is the time of the question; zero means a time that all questions share.
 	At time.Time

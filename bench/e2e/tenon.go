@@ -1,4 +1,4 @@
-package contest
+package e2e
 
 import (
 	"context"

@@ -1,27 +1,27 @@
-package contest_test
+package e2e_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/tenon-sh/tenon/bench/contest"
 	"github.com/tenon-sh/tenon/bench/day"
+	"github.com/tenon-sh/tenon/bench/e2e"
 	"github.com/tenon-sh/tenon/bench/tenon"
 )
 
 // TestPlayedContestEndsWell checks that the decisions of plan.Disrupt alone bring the work's bill close to the cheapest
 // packing of the remaining pods.
 func TestPlayedContestEndsWell(t *testing.T) {
-	machines, err := contest.Machines(t.Context())
+	machines, err := e2e.Machines(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := day.Options{Step: time.Minute, ConsolidateAfter: 30 * time.Second, Catalogue: machines, Waves: 3}
-	settled, err := day.Settle(t.Context(), options, contest.Groups(), nil, tenon.Consolidate)
+	settled, err := day.Settle(t.Context(), options, e2e.Groups(), nil, tenon.Consolidate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := contest.Groups()
+	left := e2e.Groups()
 	for i := range left {
 		left[i].Before = left[i].After
 	}

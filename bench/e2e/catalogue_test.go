@@ -1,4 +1,4 @@
-package contest
+package e2e
 
 import (
 	"path/filepath"
@@ -39,14 +39,14 @@ func TestBothBuyTheSame(t *testing.T) {
 		s, machine := sizes[i], machines.Type(it.Name)
 		has := it.Allocatable()
 		if has.Cpu().MilliValue() != int64(1000*s.cores-reservedMilliCPU) || has.Memory().Value()>>20 != s.memoryMiB-reservedMemoryMiB {
-			t.Errorf("%s: the peer reckons with %s and %s, want %+v less what is reserved", it.Name, has.Cpu(), has.Memory(), s)
+			t.Errorf("%s: Karpenter reckons with %s and %s, want %+v less what is reserved", it.Name, has.Cpu(), has.Memory(), s)
 		}
 		if machine == nil || machine.VCPUs != s.cores || machine.PriceUSD != s.usd {
 			t.Errorf("%s: EC2 sells %+v, want %+v", it.Name, machine, s)
 		}
 		for _, offering := range it.Offerings {
 			if offering.Price != s.usd || offering.Requirements.Get(corev1.LabelTopologyZone).Len() != 1 {
-				t.Errorf("%s: the peer's offering is %v, want a price of %v in one zone", it.Name, offering, s.usd)
+				t.Errorf("%s: Karpenter's offering is %v, want a price of %v in one zone", it.Name, offering, s.usd)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package contest lets Tenon and Karpenter do the same work, one after the other, each in its own laboratory. The
+// Package e2e lets Tenon and Karpenter do the same work, one after the other, each in its own laboratory. The
 // laboratories are alike: a real control plane, kwok instead of kubelets, one price list.
 //
 // # The work
@@ -20,7 +20,7 @@
 // creates none. Memory and CPU time are the kernel's figures for the process that decides. Tenon also needs a Temporal
 // server, which may serve many clusters; its CPU time and memory are reported separately. Both rivals are watched for the
 // same quiet time.
-package contest
+package e2e
 
 import (
 	"context"
@@ -145,7 +145,7 @@ func Run(ctx context.Context, o Options, names ...string) ([]Figures, error) {
 
 // turn lets one rival do a piece of work in a laboratory of its own.
 func turn(ctx context.Context, o Options, name string, sizes []size, s setting, do func(rival, client.Client, *ledger) error) (err error) {
-	r, known := map[string]rival{"karpenter": &peer{}, "tenon": &tenon{}}[name]
+	r, known := map[string]rival{"karpenter": &karpenter{}, "tenon": &tenon{}}[name]
 	if !known {
 		return fmt.Errorf("there is no %q", name)
 	}
@@ -154,7 +154,7 @@ func turn(ctx context.Context, o Options, name string, sizes []size, s setting, 
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}()
-	dir, err := os.MkdirTemp("", "tenon-contest-")
+	dir, err := os.MkdirTemp("", "tenon-e2e-")
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func turn(ctx context.Context, o Options, name string, sizes []size, s setting, 
 	return do(r, c, book)
 }
 
-// scheme returns the types that the contest reads and writes; everything else is applied as written.
+// scheme returns the types that a comparison reads and writes; everything else is applied as written.
 func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	kinds := runtime.NewSchemeBuilder(clientscheme.AddToScheme, apiextensionsv1.AddToScheme, karpv1.AddToScheme)

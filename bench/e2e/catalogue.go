@@ -1,4 +1,4 @@
-package contest
+package e2e
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	kwok "sigs.k8s.io/karpenter/kwok/cloudprovider"
 	kwokoptions "sigs.k8s.io/karpenter/kwok/options"
-	peerv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpenterv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/bench/day"
@@ -23,7 +23,7 @@ const region = "us-east-1"
 
 func zones() []string { return []string{region + "a", region + "b", region + "c"} }
 
-// What a node reserves for itself, for both rivals: the peer's kwok provider cannot be told otherwise.
+// What a node reserves for itself, for both rivals: Karpenter's kwok provider cannot be told otherwise.
 const (
 	reservedMilliCPU  = 100
 	reservedMemoryMiB = 10
@@ -39,7 +39,7 @@ type size struct {
 	usd float64
 }
 
-// catalogue returns the one price list: the amd64 Linux machines of the peer's kwok provider with fewer than 32 cores and at
+// catalogue returns the one price list: the amd64 Linux machines of Karpenter's kwok provider with fewer than 32 cores and at
 // least 4 GiB of memory, at its on-demand prices, to the millionth of a dollar. A machine with 2 GiB fits none of the pods.
 func catalogue(ctx context.Context) ([]size, error) {
 	types, err := kwok.ConstructInstanceTypes(kwokoptions.ToContext(ctx, &kwokoptions.Options{}))
@@ -50,11 +50,11 @@ func catalogue(ctx context.Context) ([]size, error) {
 	for _, it := range types {
 		s := size{name: it.Name, cores: int(it.Capacity.Cpu().Value()), memoryMiB: it.Capacity.Memory().Value() >> 20}
 		if s.cores >= 32 || s.memoryMiB < 4<<10 ||
-			it.Requirements.Get(corev1.LabelArchStable).Any() != peerv1.ArchitectureAmd64 || !it.Requirements.Get(corev1.LabelOSStable).Has(string(corev1.Linux)) {
+			it.Requirements.Get(corev1.LabelArchStable).Any() != karpenterv1.ArchitectureAmd64 || !it.Requirements.Get(corev1.LabelOSStable).Has(string(corev1.Linux)) {
 			continue
 		}
 		for _, offering := range it.Offerings {
-			if offering.CapacityType() == peerv1.CapacityTypeOnDemand {
+			if offering.CapacityType() == karpenterv1.CapacityTypeOnDemand {
 				s.usd = math.Round(offering.Price*1e6) / 1e6
 			}
 		}
@@ -75,7 +75,7 @@ func prices(sizes []size) map[string]float64 {
 	return list
 }
 
-// writeForKwok writes the catalogue as the peer's kwok provider reads it.
+// writeForKwok writes the catalogue as Karpenter's kwok provider reads it.
 func writeForKwok(path string, sizes []size) error {
 	type requirement struct {
 		Key      string   `json:"key"`
@@ -96,11 +96,11 @@ func writeForKwok(path string, sizes []size) error {
 	}
 	var entries []entry
 	for _, s := range sizes {
-		e := entry{Name: s.name, Architecture: peerv1.ArchitectureAmd64, OperatingSystems: []string{"linux"}, Resources: map[string]string{
+		e := entry{Name: s.name, Architecture: karpenterv1.ArchitectureAmd64, OperatingSystems: []string{"linux"}, Resources: map[string]string{
 			"cpu": fmt.Sprint(s.cores), "memory": fmt.Sprintf("%dMi", s.memoryMiB), "ephemeral-storage": "20Gi", "pods": fmt.Sprint(podsPerCore * s.cores)}}
 		for _, zone := range zones() {
 			e.Offerings = append(e.Offerings, offering{Price: s.usd, Available: true, Requirements: []requirement{
-				{peerv1.CapacityTypeLabelKey, "In", []string{peerv1.CapacityTypeOnDemand}}, {corev1.LabelTopologyZone, "In", []string{zone}}}})
+				{karpenterv1.CapacityTypeLabelKey, "In", []string{karpenterv1.CapacityTypeOnDemand}}, {corev1.LabelTopologyZone, "In", []string{zone}}}})
 		}
 		entries = append(entries, e)
 	}
