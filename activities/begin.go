@@ -31,7 +31,7 @@ type replacer struct {
 // BeginReplacement creates the claims of a replacement and marks the nodes to be replaced. It creates the claims first:
 // once a node is marked, its pods count as waiting for a place, and no other plan may buy one for them. A second attempt
 // finds both by the replacement's id, and adds what the first has not done.
-func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
+func (r *replacer) BeginReplacement(ctx context.Context, in workflows.ReplacementCommand) (workflows.BeginResult, error) {
 	ctx, done := heartbeat(ctx)
 	defer done()
 	if !in.Independent {
@@ -58,7 +58,7 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (
 
 // markAll marks the nodes. In an independent replacement it skips nodes that have changed and, with oneStays, nodes that
 // the API server does not let it mark. It fails if no node is left.
-func (r *replacer) markAll(ctx context.Context, in workflows.Replace, oneStays bool) error {
+func (r *replacer) markAll(ctx context.Context, in workflows.ReplacementCommand, oneStays bool) error {
 	left := make([]error, len(in.Nodes))
 	err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) error {
 		claim, node, err := r.candidate(ctx, in.ID, in.Nodes[i])
@@ -82,7 +82,7 @@ func (r *replacer) markAll(ctx context.Context, in workflows.Replace, oneStays b
 }
 
 // checkStillWorthwhile ends a replacement if most of the pods that it was to move have left since it was decided.
-func (r *replacer) checkStillWorthwhile(ctx context.Context, in workflows.Replace) error {
+func (r *replacer) checkStillWorthwhile(ctx context.Context, in workflows.ReplacementCommand) error {
 	if in.Moves == 0 {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (r *replacer) candidate(ctx context.Context, id string, gone workflows.Remo
 // markReplaced marks a node that is being replaced, and writes the reason on its claim. The mark on the Node is written
 // first and removed last: a claim with the condition whose Node has no mark was marked by Karpenter. Events precede the
 // last write, so that an interrupted attempt is followed by one that emits them.
-func (r *replacer) markReplaced(ctx context.Context, in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
+func (r *replacer) markReplaced(ctx context.Context, in workflows.ReplacementCommand, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	marked := disrupted(node) && claim.IsTrue(karpv1.ConditionTypeDisruptionReason)
 	node, err := r.objects.change(ctx, node, "mark", func(node *corev1.Node) {
 		taintDisrupted(node)
@@ -148,7 +148,7 @@ func (r *replacer) markReplaced(ctx context.Context, in workflows.Replace, why s
 // tellReplaced emits the Events of a node that is to be replaced. Like Karpenter, it emits the Event of a launch only where
 // there is one; the removal of every node has an Event of its own. Nodes consolidated as underutilized under the policy
 // Balanced always get an Event.
-func (r *replacer) tellReplaced(in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) {
+func (r *replacer) tellReplaced(in workflows.ReplacementCommand, why string, claim *karpv1.NodeClaim, node *corev1.Node) {
 	pool := r.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if in.Reason == string(karpv1.DisruptionReasonUnderutilized) && pool != nil && pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
 		r.events.tellBoth(node, claim, corev1.EventTypeNormal, "ConsolidationApproved", why)
@@ -160,7 +160,7 @@ func (r *replacer) tellReplaced(in workflows.Replace, why string, claim *karpv1.
 }
 
 // createReplacements creates the claims that do not exist yet. Claims that are alike are adjacent.
-func (r *replacer) createReplacements(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
+func (r *replacer) createReplacements(ctx context.Context, in workflows.ReplacementCommand) (workflows.BeginResult, error) {
 	var result workflows.BeginResult
 	if len(in.Claims) == 0 {
 		return result, nil

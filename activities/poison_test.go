@@ -201,11 +201,11 @@ func TestOneNodeNeverStopsTheOthers(t *testing.T) {
 // replacement, or to delete its claim.
 func TestOneNodeNeverStopsTheOthersOfAReplacement(t *testing.T) {
 	t.Parallel()
-	type step func(context.Context, *Activities, workflows.Replace, bool) (workflows.RetireResult, error)
-	retire := func(ctx context.Context, acts *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
+	type step func(context.Context, *Activities, workflows.ReplacementCommand, bool) (workflows.RetireResult, error)
+	retire := func(ctx context.Context, acts *Activities, in workflows.ReplacementCommand, oneStays bool) (workflows.RetireResult, error) {
 		return acts.retire(ctx, workflows.RetireInput{ID: in.ID, Reason: in.Reason, Nodes: in.Nodes, Independent: true}, oneStays)
 	}
-	begin := func(ctx context.Context, acts *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
+	begin := func(ctx context.Context, acts *Activities, in workflows.ReplacementCommand, oneStays bool) (workflows.RetireResult, error) {
 		return workflows.RetireResult{}, acts.markAll(ctx, in, oneStays)
 	}
 	for _, test := range []struct {

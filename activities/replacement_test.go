@@ -138,8 +138,8 @@ func serving(name string) (*karpv1.NodeClaim, *corev1.Node) {
 	return claim, node
 }
 
-func replaceOf(claims int, of ...*karpv1.NodeClaim) workflows.Replace {
-	in := workflows.Replace{ID: "r1", Reason: "Drifted", Why: "it has drifted"}
+func replaceOf(claims int, of ...*karpv1.NodeClaim) workflows.ReplacementCommand {
+	in := workflows.ReplacementCommand{ID: "r1", Reason: "Drifted", Why: "it has drifted"}
 	for _, claim := range of {
 		in.Nodes = append(in.Nodes, workflows.RemovedNode{Node: claim.Status.NodeName, NodeUID: "uid-node", NodePool: "p", Claim: workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}})
 	}

@@ -123,7 +123,7 @@ func (d *disruption) act(ctx workflow.Context) error {
 }
 
 // replace starts a Replacement for each decision and returns when all have begun, or have failed to.
-func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
+func (d *disruption) replace(ctx workflow.Context, decided []ReplacementCommand) error {
 	if len(decided) == 0 {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
 	started := make([]workflow.Future, 0, len(decided))
 	for i, command := range decided {
 		command.ID = fmt.Sprintf("r%.8s-%d-%d", d.Series, d.Round, i)
-		in := ReplacementInput{Cluster: d.Cluster, ClusterUID: d.ClusterUID, Replace: command}
+		in := ReplacementInput{Cluster: d.Cluster, ClusterUID: d.ClusterUID, ReplacementCommand: command}
 		child := workflow.ExecuteChildWorkflow(ReplacementOptions(in).child(ctx), Replacement, in)
 		started, waiting[command.ID] = append(started, child.GetChildWorkflowExecution()), child
 		d.Running = append(d.Running, Running{ID: command.ID, Claims: command.claimNames(), Pools: command.pools(), WaitForReady: command.WaitForReady})

@@ -42,14 +42,14 @@ func TestDisruptionReplaces(t *testing.T) {
 	f.look = func() Evaluation {
 		switch len(asked) {
 		case 1:
-			return Evaluation{Replacements: []Replace{decided("", 1, "a"), decided("", 0, "b"), decided("", 2, "c")}, Again: true, Over: []string{"unheard"}}
+			return Evaluation{Replacements: []ReplacementCommand{decided("", 1, "a"), decided("", 0, "b"), decided("", 2, "c")}, Again: true, Over: []string{"unheard"}}
 		default:
 			return Evaluation{}
 		}
 	}
 	f.asked = func(in EvaluateInput) { asked = append(asked, in) }
 	versions := map[string]string{"r12345678-1-0": "99", "r12345678-1-1": "101", "r12345678-1-2": "100"}
-	f.begin = func(in Replace) (BeginResult, error) {
+	f.begin = func(in ReplacementCommand) (BeginResult, error) {
 		result := BeginResult{SeenVersion: versions[in.ID]}
 		if len(in.Claims) > 0 {
 			result.Groups = []LaunchGroup{{Group: in.ID + "-0", Claims: []ClaimRef{{"new", "uid"}}}}
@@ -117,7 +117,7 @@ func TestDisruptionRemembersWhatBegan(t *testing.T) {
 				return RemovedNode{Node: "node-" + name, NodePool: pool, Claim: ClaimRef{name, "claim-" + name}}
 			}
 			return Evaluation{Commands: []Removal{{Reason: "Empty", Nodes: []RemovedNode{removed("p", "a"), removed("q", "b"), removed("p", "c")}}},
-				Replacements: []Replace{decided("", 0, "d")}, Again: true}
+				Replacements: []ReplacementCommand{decided("", 0, "d")}, Again: true}
 		case 2:
 			return Evaluation{Disrupted: asked[1].Disrupted[:1]}
 		default:
@@ -156,9 +156,9 @@ func TestDisruptionDecidesAnewWhatWasOvertaken(t *testing.T) {
 		if len(asked) > 2 {
 			return Evaluation{}
 		}
-		return Evaluation{Replacements: []Replace{decided("", 0, "a")}}
+		return Evaluation{Replacements: []ReplacementCommand{decided("", 0, "a")}}
 	}
-	f.begin = func(Replace) (BeginResult, error) {
+	f.begin = func(ReplacementCommand) (BeginResult, error) {
 		return BeginResult{}, temporal.NewNonRetryableApplicationError("its pods are leaving", FailureChanged, nil)
 	}
 	f.undo = func(UndoInput) Undone { return Undone{} }

@@ -87,7 +87,7 @@ type Evaluation struct {
 	// Commands are the removals that are due and within budget, of nodes whose removal moves no pods.
 	Commands []Removal `json:"commands,omitempty"`
 	// Replacements are all other decisions. They have no ID yet.
-	Replacements []Replace `json:"replacements,omitempty"`
+	Replacements []ReplacementCommand `json:"replacements,omitempty"`
 	// Disrupted are the entries of EvaluateInput.Disrupted that a disruption rate still needs.
 	Disrupted []Disrupted `json:"disrupted,omitempty"`
 	// Over are the ids of replacements that were listed as running but are not.
@@ -147,8 +147,8 @@ type RemovalResult struct {
 	Kept []string `json:"kept,omitempty"`
 }
 
-// Replace is one decision, frozen when it is made: the nodes to remove, and what has to serve before that.
-type Replace struct {
+// ReplacementCommand is one decision, frozen when it is made: the nodes to remove, and what has to serve before that.
+type ReplacementCommand struct {
 	// ID names the replacement in this cluster; see Cluster.ReplacementID.
 	ID     string        `json:"id"`
 	Reason string        `json:"reason"`
@@ -169,7 +169,7 @@ type Replace struct {
 }
 
 // pools are the NodePools of the nodes, each once.
-func (r *Replace) pools() []string {
+func (r *ReplacementCommand) pools() []string {
 	var pools []string
 	for _, node := range r.Nodes {
 		if !slices.Contains(pools, node.NodePool) {
@@ -180,7 +180,7 @@ func (r *Replace) pools() []string {
 }
 
 // claimNames are the NodeClaims of the nodes.
-func (r *Replace) claimNames() []string {
+func (r *ReplacementCommand) claimNames() []string {
 	names := make([]string, 0, len(r.Nodes))
 	for _, node := range r.Nodes {
 		names = append(names, node.Claim.Name)
@@ -189,7 +189,7 @@ func (r *Replace) claimNames() []string {
 }
 
 // claimPools are the NodePools of the claims, in their order.
-func (r *Replace) claimPools() []string {
+func (r *ReplacementCommand) claimPools() []string {
 	pools := make([]string, 0, len(r.Claims))
 	for i := range r.Claims {
 		pools = append(pools, r.Claims[i].NodePool)

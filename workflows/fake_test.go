@@ -27,7 +27,7 @@ type fakes struct {
 	remove  func(Removal) RemovalResult
 	// asked receives the input of Evaluate, if set.
 	asked func(EvaluateInput)
-	begin func(Replace) (BeginResult, error)
+	begin func(ReplacementCommand) (BeginResult, error)
 	await func(context.Context, AwaitReplacementsInput) (Awaited, error)
 	let   func(RetireInput) RetireResult
 	moved func(AwaitMovedInput) MovedPods
@@ -68,7 +68,7 @@ func (f *fakes) Evaluate(_ context.Context, in EvaluateInput) (Evaluation, error
 	}
 	return f.look(), nil
 }
-func (f *fakes) BeginReplacement(_ context.Context, in Replace) (BeginResult, error) {
+func (f *fakes) BeginReplacement(_ context.Context, in ReplacementCommand) (BeginResult, error) {
 	return f.begin(in)
 }
 func (f *fakes) AwaitReplacements(ctx context.Context, in AwaitReplacementsInput) (Awaited, error) {

@@ -62,7 +62,7 @@ var (
 	// BeginReplacementActivity creates the claims of a replacement and marks the nodes to be removed. If a worker dies
 	// midway, the next try finds by the replacement's id what was done. A replacement that cannot begin within Total was
 	// decided for a cluster that no longer exists in that state.
-	BeginReplacementActivity = Activity[Replace, BeginResult]{"BeginReplacement", Policy{Attempt: time.Minute, Total: 5 * time.Minute, Heartbeat: 10 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}}
+	BeginReplacementActivity = Activity[ReplacementCommand, BeginResult]{"BeginReplacement", Policy{Attempt: time.Minute, Total: 5 * time.Minute, Heartbeat: 10 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}}
 	// AwaitReplacementsActivity watches the mirror until claims serve. It heartbeats as slowly as Join.
 	AwaitReplacementsActivity = Activity[AwaitReplacementsInput, Awaited]{"AwaitReplacements", Policy{Attempt: 2 * time.Hour, Heartbeat: 30 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
 	// RetireActivity checks once more that the nodes of a replacement may be removed, and deletes their claims. If the

@@ -18,7 +18,7 @@ func TestWhatGoesFirst(t *testing.T) {
 		{"nodes that the cloud takes away", []Start{drain(ReasonSpotInterrupted), drain(ReasonReservationInterrupted), drain(ReasonInstanceStopping), drain(ReasonInstanceTerminated)}},
 		{"pods that wait for a node", []Start{ProvisioningOptions("c"), LaunchOptions("c", LaunchGroup{}), NodeClaimOptions(NodeClaimInput{Cluster: "c"})}},
 		{"what somebody has ordered", []Start{drain(ReasonManualDrain), drain(ReasonClaimDeleted), drain(ReasonNodeDeleted)}},
-		{"what could as well go later", []Start{DisruptionOptions("c"), ReplacementOptions(ReplacementInput{Cluster: "c", Replace: Replace{Nodes: []RemovedNode{{}}}}),
+		{"what could as well go later", []Start{DisruptionOptions("c"), ReplacementOptions(ReplacementInput{Cluster: "c", ReplacementCommand: ReplacementCommand{Nodes: []RemovedNode{{}}}}),
 			drain(ReasonEmpty), drain(ReasonExpired), drain(string(karpv1.DisruptionReasonDrifted)), drain(string(karpv1.DisruptionReasonUnderutilized))}},
 	}
 	for i, rank := range order {

@@ -63,7 +63,7 @@ type Activities interface {
 	Uncordon(context.Context, UncordonInput) (struct{}, error)
 	Evaluate(context.Context, EvaluateInput) (Evaluation, error)
 	Remove(context.Context, Removal) (RemovalResult, error)
-	BeginReplacement(context.Context, Replace) (BeginResult, error)
+	BeginReplacement(context.Context, ReplacementCommand) (BeginResult, error)
 	AwaitReplacements(context.Context, AwaitReplacementsInput) (Awaited, error)
 	Retire(context.Context, RetireInput) (RetireResult, error)
 	AwaitMoved(context.Context, AwaitMovedInput) (MovedPods, error)

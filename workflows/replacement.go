@@ -70,7 +70,7 @@ func failed(ctx workflow.Context, doing string, err error) string {
 // begin marks the nodes and creates the claims, and tells Disruption that it may look at the cluster again.
 func (r *replacement) begin(ctx workflow.Context) string {
 	r.describe(ctx, "Marking the nodes and creating claims.")
-	begun, err := BeginReplacementActivity.Run(ctx, r.Replace, fmt.Sprintf("mark %d nodes, create %d claims", len(r.Nodes), len(r.Claims)))
+	begun, err := BeginReplacementActivity.Run(ctx, r.ReplacementCommand, fmt.Sprintf("mark %d nodes, create %d claims", len(r.Nodes), len(r.Claims)))
 	if err != nil {
 		r.changed = FailureType(err) == FailureChanged
 		return failed(ctx, "it could not begin", err)

@@ -23,8 +23,8 @@ import (
 )
 
 // decided returns a decision that replaces nodes by this number of claims.
-func decided(id string, claims int, nodes ...string) Replace {
-	replace := Replace{ID: id, Reason: "Drifted", Moves: 3, SavesPerHour: 0.25, Why: "it has drifted"}
+func decided(id string, claims int, nodes ...string) ReplacementCommand {
+	replace := ReplacementCommand{ID: id, Reason: "Drifted", Moves: 3, SavesPerHour: 0.25, Why: "it has drifted"}
 	for _, node := range nodes {
 		replace.Nodes = append(replace.Nodes, RemovedNode{Node: "node-" + node, NodeUID: "uid-" + node, NodePool: "p", Claim: ClaimRef{node, "claim-" + node}})
 	}
@@ -42,7 +42,7 @@ func (a *acted) note(step string) { a.steps = append(a.steps, step) }
 // carriedOut returns activities with which a replacement succeeds.
 func carriedOut(a *acted) *fakes {
 	return &fakes{
-		begin: func(in Replace) (BeginResult, error) {
+		begin: func(in ReplacementCommand) (BeginResult, error) {
 			a.note("begin")
 			result := BeginResult{SeenVersion: "7"}
 			if len(in.Claims) > 0 {
@@ -84,7 +84,7 @@ func letGo(answer RetireResult) func(*fakes, *acted) {
 }
 
 // carry runs a Replacement and returns what it told Disruption at the end.
-func carry(t *testing.T, f *fakes, a *acted, in Replace, launch LaunchOutcome, during func(*testsuite.TestWorkflowEnvironment)) (ended Ended, result ReplacementResult, env *testsuite.TestWorkflowEnvironment) {
+func carry(t *testing.T, f *fakes, a *acted, in ReplacementCommand, launch LaunchOutcome, during func(*testsuite.TestWorkflowEnvironment)) (ended Ended, result ReplacementResult, env *testsuite.TestWorkflowEnvironment) {
 	t.Helper()
 	env = environment(t, f)
 	env.OnWorkflow(LaunchType, anything, anything).Return(func(_ workflow.Context, in LaunchInput) (LaunchOutcome, error) {
@@ -101,7 +101,7 @@ func carry(t *testing.T, f *fakes, a *acted, in Replace, launch LaunchOutcome, d
 	if during != nil {
 		during(env)
 	}
-	env.ExecuteWorkflow(ReplacementType, ReplacementInput{Cluster: "c", Replace: in})
+	env.ExecuteWorkflow(ReplacementType, ReplacementInput{Cluster: "c", ReplacementCommand: in})
 	_ = env.GetWorkflowResult(&result)
 	return ended, result, env
 }
@@ -117,7 +117,7 @@ func TestReplacement(t *testing.T) {
 	apart.Independent = true
 	tests := map[string]struct {
 		reason string
-		in     Replace
+		in     ReplacementCommand
 		launch LaunchOutcome
 		change func(*fakes, *acted)
 		steps  []string
@@ -178,7 +178,7 @@ func TestReplacement(t *testing.T) {
 			reason: "what was decided no longer fits, so whatever was begun is taken back",
 			in:     decided("r1", 1, "a"),
 			change: func(f *fakes, a *acted) {
-				f.begin = func(Replace) (BeginResult, error) {
+				f.begin = func(ReplacementCommand) (BeginResult, error) {
 					a.note("begin")
 					return BeginResult{}, temporal.NewNonRetryableApplicationError("node-a is gone", FailureChanged, nil)
 				}
@@ -302,7 +302,7 @@ func TestReplaceSurvivesHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var decoded Replace
+	var decoded ReplacementCommand
 	if err := json.Unmarshal(encoded, &decoded); err != nil {
 		t.Fatal(err)
 	}

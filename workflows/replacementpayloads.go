@@ -26,7 +26,7 @@ type ReplacementInput struct {
 	Cluster Cluster `json:"cluster"`
 	// ClusterUID has the same meaning as in LaunchInput.
 	ClusterUID string `json:"clusterUID,omitempty"`
-	Replace
+	ReplacementCommand
 }
 
 // BeginResult is what BeginReplacementActivity returns.
