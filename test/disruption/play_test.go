@@ -176,7 +176,7 @@ func (p *play) hosts(workload string) []string {
 func (p *play) events(reason string) []string {
 	p.T.Helper()
 	var list corev1.EventList
-	if err := p.view.List(context.Background(), &list); err != nil {
+	if err := p.view.List(context.Background(), &list, client.MatchingFields{eventReason: reason}); err != nil {
 		p.T.Fatal(err)
 	}
 	own := map[string]bool{}
@@ -189,7 +189,7 @@ func (p *play) events(reason string) []string {
 	var said []string
 	for _, event := range list.Items {
 		about := event.InvolvedObject
-		if event.Reason == reason && (about.Namespace == p.name || about.Namespace == "" && own[about.Name]) {
+		if about.Namespace == p.name || about.Namespace == "" && own[about.Name] {
 			said = append(said, about.Kind+": "+event.Message)
 		}
 	}

@@ -58,6 +58,9 @@ type wait struct {
 	boundAt uint64
 }
 
+// eventReason is the index of Events by their reason.
+const eventReason = "reason"
+
 // watch watches a laboratory until the test ends.
 func watch(w *world.World) *view {
 	w.T.Helper()
@@ -65,6 +68,12 @@ func watch(w *world.World) *view {
 	v.Cache = w.Observe(map[client.Object]func(any, bool){
 		&corev1.Pod{}: v.notePod, &corev1.Node{}: v.noteNode, &karpv1.NodeClaim{}: v.noteClaim, &karpv1.NodePool{}: nil, &corev1.Event{}: nil,
 	})
+	// There are thousands of Events, and scenarios look for theirs ten times a second.
+	if err := v.IndexField(w.Context(), &corev1.Event{}, eventReason, func(object client.Object) []string {
+		return []string{object.(*corev1.Event).Reason}
+	}); err != nil {
+		w.T.Fatal(err)
+	}
 	return v
 }
 

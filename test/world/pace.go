@@ -39,10 +39,15 @@ type patience struct {
 
 func newPatience(limit time.Duration) *patience { return &patience{limit: limit, at: time.Now()} }
 
+// paceEvery is how often patience reads the load, which costs more than most of what is waited for.
+const paceEvery = time.Second
+
 // over reports whether the limit has passed.
 func (p *patience) over() bool {
 	now := time.Now()
-	p.spent += time.Duration(float64(now.Sub(p.at)) / pace())
-	p.at = now
+	if since := now.Sub(p.at); since >= min(paceEvery, p.limit) {
+		p.spent += time.Duration(float64(since) / pace())
+		p.at = now
+	}
 	return p.spent > p.limit
 }
