@@ -53,9 +53,9 @@ build: ## Build bin/tenon.
 demo: lab build ## Demonstrate Tenon from start to finish in a laboratory of its own, and check the results.
 	bin/tenon demo
 
-# The suites that mostly wait, for machines to boot, pauses to pass or processes to return, the longest first. Four of them in
-# parallel do not saturate two processors. Of the others, two saturate them: the longest begin first, and crash waits for two
-# thirds of its time. A third one beside disruption makes the machines of its three hundred nodes late.
+# The suites that mostly wait, for machines to boot, pauses to pass or processes to return, the longest first: four of them at
+# once fill two processors. Of the others, two do: the longest begin first, and crash waits for two thirds of its time. A third
+# one beside disruption makes the machines of its three hundred nodes late.
 WAITING := e2e outside walk handover buffers upgrade oracle drift drain interruption ui why rights live
 LONGEST := crash disruption
 
