@@ -35,11 +35,11 @@ func TestButtons(t *testing.T) {
 	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s"}})
 	impatient(w)
 	inTurn(t, w, []part{
+		{"UnderARate", buttonsUnderARate}, // comes first, since a rate counts what the last evaluation before it began
 		{"OfADrain", buttonsOfADrain},
 		{"OfTheOthers", buttonsOfTheOthers},
 		{"OfWhatJoins", buttonsOfWhatJoins},
 		{"OfReplacements", buttonsOfReplacements},
-		{"UnderARate", buttonsUnderARate},
 		{"OfSweeps", buttonsOfSweeps},
 		{"OfTheSchedule", buttonsOfTheSchedule},
 	})
