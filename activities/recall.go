@@ -2,11 +2,13 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
@@ -62,7 +64,10 @@ func (e executions) begunBy(ctx context.Context, run *commonpb.WorkflowExecution
 	history := e.GetWorkflowHistory(ctx, run.GetWorkflowId(), run.GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
+		var missing *serviceerror.NotFound
 		switch {
+		case errors.As(err, &missing): // the list may outlive a history that is past its retention
+			return nil, nil
 		case err != nil:
 		case event.GetWorkflowExecutionStartedEventAttributes() != nil:
 			var state workflows.DisruptionInput

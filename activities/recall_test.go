@@ -11,6 +11,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	temporal "go.temporal.io/sdk/client"
@@ -68,6 +69,7 @@ func TestWhatRatesCountOutlivesAProcess(t *testing.T) {
 			want: []workflows.Disrupted{first, second}, reads: 1},
 		{reason: "it belongs to another cluster of the same name", rate: "1/10m", past: []pastRun{{state: workflows.DisruptionInput{ClusterUID: "another", Disrupted: []workflows.Disrupted{first}},
 			evaluations: []pastEvaluation{anothers}}}, reads: 1},
+		{reason: "its history is past its retention", rate: "1/10m", past: []pastRun{{missing: true}, {state: state(first)}}, want: []workflows.Disrupted{first}, reads: 2},
 		{reason: "it ended long ago", rate: "1/10m", past: []pastRun{{closed: 25 * time.Hour, state: state(first)}}},
 		{reason: "no rate counts anything", past: []pastRun{{state: state(first)}}},
 		{reason: "a list that lags may lack a run that has just ended", rate: "1/10m", hidden: true, fails: true},
@@ -117,6 +119,7 @@ type pastRun struct {
 	state       workflows.DisruptionInput
 	evaluations []pastEvaluation
 	closed      time.Duration // how long ago
+	missing     bool          // the history is gone
 }
 
 type pastEvaluation struct {
@@ -139,6 +142,9 @@ func (p *pastRuns) ListWorkflow(context.Context, *workflowservice.ListWorkflowEx
 func (p *pastRuns) GetWorkflowHistory(_ context.Context, _, run string, _ bool, _ enums.HistoryEventFilterType) temporal.HistoryEventIterator {
 	p.reads++
 	past := p.runs[run[0]-'0']
+	if past.missing {
+		return &events{nil}
+	}
 	payloads := func(value any) *commonpb.Payloads {
 		made, err := converter.GetDefaultDataConverter().ToPayloads(value)
 		if err != nil {
@@ -173,5 +179,8 @@ func (e *events) Next() (*historypb.HistoryEvent, error) {
 	}
 	first := (*e)[0]
 	*e = slices.Delete(*e, 0, 1)
+	if first == nil {
+		return nil, serviceerror.NewNotFound("the history is gone")
+	}
 	return first, nil
 }
