@@ -53,11 +53,9 @@ build: ## Build bin/tenon.
 demo: lab build ## Demonstrate Tenon from start to finish in a laboratory of its own, and check the results.
 	bin/tenon demo
 
-# The suites that mostly wait, for machines to boot, pauses to pass or processes to return, the longest first: four of them at
-# once fill two processors. Of the others, two do: the longest begin first, and crash waits for two thirds of its time. A third
-# one beside disruption makes the machines of its three hundred nodes late.
-WAITING := e2e outside walk handover buffers upgrade oracle drift drain interruption ui why rights live
-LONGEST := crash disruption
+# The longest suites begin first. They mostly wait, for machines to boot, pauses to pass or processes to return, so four of them
+# at once fill two processors; suites that compute stand between suites that wait.
+LONGEST := crash disruption e2e outside handover scale walk buffers scheduling upgrade drift oracle
 
 .PHONY: test
 test: SHELL := bash
@@ -65,9 +63,8 @@ test: .SHELLFLAGS := -o pipefail -c
 test: lab build bin/helm bin/karpenter bin/nodeadm ## Run all tests, including the end-to-end tests.
 	@tools/chromium.sh
 	@tools/awscli.sh
-	packages=$$($(GO) list ./...) && $(GO) test -p 2 -timeout 40m $(addprefix ./test/,$(LONGEST)) \
-		$$(echo "$$packages" | grep -vE '/test/($(subst $() ,|,$(WAITING) $(LONGEST)))$$') | tee bin/test.log
-	$(GO) test -p 4 -timeout 40m $(addprefix ./test/,$(WAITING)) | tee -a bin/test.log
+	packages=$$($(GO) list ./...) && $(GO) test -p 4 -timeout 40m $(addprefix ./test/,$(LONGEST)) \
+		$$(echo "$$packages" | grep -vE '/test/($(subst $() ,|,$(LONGEST)))$$') | tee bin/test.log
 	$(GO) test -C tools/temporal/cliext ./...
 	$(GO) test -C tools/nodeadm ./...
 
@@ -83,6 +80,13 @@ EACH ?= 10m
 .PHONY: handover
 handover: lab bin/karpenter ## Hand one cluster back and forth between Karpenter and Tenon, two turns each of ten minutes (EACH=10m).
 	TENON_HANDOVER=$(EACH) $(GO) test -count=1 -v -timeout 3h ./test/handover
+
+# How many nodes drift away in make drift-many. make test has a hundred.
+DRIFTING ?= 300
+
+.PHONY: drift-many
+drift-many: lab ## Drift three hundred nodes away within their budgets (about ten minutes; DRIFTING=300).
+	TENON_DISRUPTION_NODES=$(DRIFTING) $(GO) test -count=1 -v -timeout 1h -run TestDisruption/last/many-nodes ./test/disruption
 
 # A pattern for the names of the scenes that make oracle plays.
 SCENES ?= .

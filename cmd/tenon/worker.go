@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -118,6 +119,9 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 		debug.SetGCPercent(workerGCPercent)
 	}
 	settings.LimitMemory(log)
+	// The SDK would otherwise hash this program, a quarter of a second of a processor at every start, for a name that
+	// versioned workers do not use.
+	sdk.SetBinaryChecksum(settings.BuildID)
 	klog.SetLogger(zapr.NewLogger(log))
 	logf.SetLogger(zapr.NewLogger(log))
 	log.Info("configuration", zap.String("version", currentVersion().Version), zap.Any("worker", settings), zap.Any("aws", fmt.Sprintf("%+v", cloud)))

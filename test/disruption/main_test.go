@@ -65,7 +65,7 @@ func TestDisruption(t *testing.T) {
 	playAll("all", scenarios(l))
 	l.settled(t)
 	w.RestartWorker(queue, repair)
-	playAll("last", append(spotScenarios(false), threeHundred()))
+	playAll("last", append(spotScenarios(false), manyNodes(t)))
 	l.settled(t)
 	t.Logf("PodDisruptionBudgets: %s", l.guard.summary())
 	t.Logf("NodePool budgets: %s", l.ledger.Summary())
