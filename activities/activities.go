@@ -42,7 +42,8 @@
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
 // awaitreplacements, moved, confirm, retire, undo, why, whynode, sweepmetrics, sweeping, sweepcap, sweepworkflows,
-// sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepstuck, sweep, activities.
+// sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames,
+// sweepreservations, sweepstuck, sweep, activities.
 package activities
 
 import (
@@ -154,7 +155,7 @@ func New(config Config) *Activities {
 		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: log},
 		undoer:     undoer,
 		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer,
-			events: events, share: config.SweepMost, metrics: config.SweepMetrics, log: log},
+			catalogue: catalogue, events: events, share: config.SweepMost, metrics: config.SweepMetrics, log: log},
 	}
 }
 

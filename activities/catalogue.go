@@ -71,3 +71,24 @@ func (c *catalogue) nodeClass(claim *karpv1.NodeClaim) *awsv1.EC2NodeClass {
 	}
 	return c.mirror.NodeClass(claim.Spec.NodeClassRef.Name)
 }
+
+// instanceType returns what the provider says about a launched type. The instance runs even if its EC2NodeClass cannot be
+// launched from any longer; if the provider no longer knows the type, the result has nothing but the name.
+func (c *catalogue) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name string) (*cloud.InstanceType, error) {
+	unknown := &cloud.InstanceType{Name: name}
+	class := c.nodeClass(claim)
+	if class == nil {
+		return unknown, nil
+	}
+	kinds, err := c.sold(ctx, claim, class)
+	switch cloud.KindOf(err) {
+	case cloud.Transient, cloud.Throttled:
+		return nil, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
+	}
+	for _, kind := range kinds {
+		if kind.Name == name {
+			return kind, nil
+		}
+	}
+	return unknown, nil
+}

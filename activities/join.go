@@ -78,7 +78,7 @@ func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, inst
 	if claim.IsTrue(karpv1.ConditionTypeLaunched) {
 		return claim, nil
 	}
-	kind, err := j.instanceType(ctx, claim, instance.InstanceType)
+	kind, err := j.catalogue.instanceType(ctx, claim, instance.InstanceType)
 	if err != nil {
 		return nil, err
 	}
@@ -113,27 +113,6 @@ func hasGot(claim *karpv1.NodeClaim, kind *cloud.InstanceType, resources corev1.
 	return got
 }
 
-// instanceType returns what the provider says about a launched type. The instance runs even if its EC2NodeClass cannot be
-// launched from any longer; if the provider no longer knows the type, the result has nothing but the name.
-func (j *joiner) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name string) (*cloud.InstanceType, error) {
-	unknown := &cloud.InstanceType{Name: name}
-	class := j.catalogue.nodeClass(claim)
-	if class == nil {
-		return unknown, nil
-	}
-	kinds, err := j.catalogue.sold(ctx, claim, class)
-	switch cloud.KindOf(err) {
-	case cloud.Transient, cloud.Throttled:
-		return nil, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
-	}
-	for _, kind := range kinds {
-		if kind.Name == name {
-			return kind, nil
-		}
-	}
-	return unknown, nil
-}
-
 // launchedLabels returns the claim's labels once its instance is known.
 func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance workflows.Instance) map[string]string {
 	labels := maps.Clone(kind.Labels)
@@ -146,17 +125,27 @@ func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance 
 	if instance.ZoneID != "" {
 		labels["topology.k8s.aws/zone-id"] = instance.ZoneID
 	}
-	if instance.Reservation != "" {
-		labels[awsv1.LabelCapacityReservationID] = instance.Reservation
-		for _, o := range kind.Offerings {
-			if o.ReservationID == instance.Reservation {
-				labels[awsv1.LabelCapacityReservationType] = o.ReservationType
-				labels[awsv1.LabelCapacityReservationInterruptible] = strconv.FormatBool(o.ReservationInterruptible)
-			}
-		}
-	}
+	labelReservation(labels, kind, instance.Reservation)
 	maps.Copy(labels, claim.Labels)
 	return labels
+}
+
+// labelReservation sets the labels of the capacity reservation that an instance runs in, and removes them if there is none.
+// Of a reservation that the node class does not select only the id is known.
+func labelReservation(labels map[string]string, kind *cloud.InstanceType, id string) {
+	for _, key := range []string{awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible} {
+		delete(labels, key)
+	}
+	if id == "" {
+		return
+	}
+	labels[awsv1.LabelCapacityReservationID] = id
+	for _, o := range kind.Offerings {
+		if o.ReservationID == id {
+			labels[awsv1.LabelCapacityReservationType] = o.ReservationType
+			labels[awsv1.LabelCapacityReservationInterruptible] = strconv.FormatBool(o.ReservationInterruptible)
+		}
+	}
 }
 
 // awaitRegistration waits for the claim's Node and registers it. If the claim has to be removed instead, it returns the

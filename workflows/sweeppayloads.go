@@ -22,6 +22,8 @@ type SweepResult struct {
 	Unmarked []string `json:"unmarked,omitempty"`
 	// Dropped are claims that were never launched, of replacements that are over.
 	Dropped []string `json:"dropped,omitempty"`
+	// Relabelled are claims whose instance has left its capacity reservation, or was moved into one.
+	Relabelled []string `json:"relabelled,omitempty"`
 	// Ended are workflows that were told that their NodeClaim or Node is gone.
 	Ended []string `json:"ended,omitempty"`
 	// Failed says for some objects why they could not be put right. Failures counts all of them.

@@ -148,9 +148,10 @@ func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 	if i.Spot {
 		x.Lifecycle = "spot"
 	}
-	x.Capacity = i.Capacity
-	if r := ia.reservations.rows[i.Capacity]; r != nil && r.market() != "" {
-		x.Lifecycle = r.market()
+	// Instances outlive their reservation, at the on-demand price (user guide, "Cancel a Capacity Reservation").
+	if r := ia.reservations.rows[i.Capacity]; r != nil && r.state(now) == "active" {
+		x.Capacity = i.Capacity
+		setDefault(&x.Lifecycle, r.market())
 	}
 	// The API reference (CapacityReservationSpecificationResponse) suggests that a target comes without the preference.
 	// Karpenter identifies reserved instances by the preference (pkg/providers/instance/types.go), so the answer contains
