@@ -14,6 +14,9 @@ const (
 	// ReservationInterruption means that the owner of an interruptible capacity reservation will take it back, and with
 	// it the instance, two minutes after the notice.
 	ReservationInterruption InterruptionKind = "ReservationInterruption"
+	// CapacityBlockEnding means that the capacity block of an instance ends: EC2 terminates the instance ten minutes after
+	// the notice.
+	CapacityBlockEnding InterruptionKind = "CapacityBlockEnding"
 	// InstanceStopping means that an instance is being stopped or has stopped.
 	InstanceStopping InterruptionKind = "InstanceStopping"
 	// InstanceTerminating means that an instance is shutting down for good.

@@ -56,7 +56,7 @@ var whenCalled = map[string]string{
 	"ec2:CreateLaunchTemplate":          "before the first launch of each half hour that needs this template; when an EC2NodeClass is validated",
 	"ec2:CreateTags":                    "once per node, after it has registered, to name the instance after it",
 	"ec2:DeleteLaunchTemplate":          "three hours after the launch template was created, and when its EC2NodeClass is deleted",
-	"ec2:DescribeCapacityReservations":  "with each look-up of an EC2NodeClass that selects reservations, at most once a minute",
+	"ec2:DescribeCapacityReservations":  "with each look-up of an EC2NodeClass that selects reservations, at most once a minute; once a minute while nodes run in reservations, to see capacity blocks end",
 	"ec2:DescribeImages":                "with each look-up of an EC2NodeClass",
 	"ec2:DescribeInstanceStatus":        "every minute, or every hour while the permission is missing",
 	"ec2:DescribeInstanceTypeOfferings": "at startup and every twelve hours",

@@ -14,7 +14,7 @@
 //	a claim is deleted           → its NodeClaim workflow is signalled, and started where it is missing (deletions.go)
 //	a Node is deleted            → its NodeClaim workflow is signalled (nodes.go)
 //	a Node is gone undrained     → its NodeClaim workflow is signalled (nodegone.go)
-//	an instance is interrupted   → its NodeClaim workflow is signalled (notices.go, interruption.go)
+//	an instance is interrupted   → its NodeClaim workflow is signalled (notices.go, interruption.go, capacityblocks.go)
 //	a node will not recover      → its NodeClaim workflow is signalled (repair.go)
 //	expiry is no longer graceful → the workflows of claims that have expired are signalled (expiration.go)
 //	a machine is overdue         → planning workflows are signalled to avoid its offering, from the second on (overdue.go)
@@ -37,6 +37,6 @@
 //
 // Reading order: wait, mirror, dedup, signaller, queue, pending, provisioning, pods, static, buffers, leaving,
 // launches, deletions, nodegone, interruptionkinds, interruption, claims, nodes, changes, announcements, offerings,
-// interruptionmetrics, notices, overdue, allowances, drains, repair, expiration, sentences, kinds, signalled,
+// interruptionmetrics, capacityblocks, notices, overdue, allowances, drains, repair, expiration, sentences, kinds, signalled,
 // eventlimiter, poolsettings, misprotected, verdictevents, disruption, unrest, fingerprint, sweep, election, starter.
 package starter

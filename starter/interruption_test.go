@@ -86,6 +86,14 @@ type announcing struct {
 	mu      sync.Mutex
 	deleted []string
 	shunned []cloud.OfferingKey
+	// ending are capacity blocks that end, and asked the reservations that were asked about.
+	ending map[string]time.Time
+	asked  []string
+}
+
+func (a *announcing) EndingBlocks(_ context.Context, reservations []string) (map[string]time.Time, error) {
+	a.asked = append(a.asked, reservations...)
+	return a.ending, nil
 }
 
 func (a *announcing) Delete(_ context.Context, receipts []string) error {

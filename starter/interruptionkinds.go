@@ -42,6 +42,8 @@ var interruptionKinds = map[cloud.InterruptionKind]interruption{
 		event: "SpotRebalanceRecommendation", message: "EC2 may reclaim this spot instance soon", label: "rebalance_recommendation"},
 	cloud.ReservationInterruption: {ending: workflows.ReasonReservationInterrupted, takesBack: true, announces: true, notice: 2 * time.Minute,
 		event: "CapacityReservationInstanceInterrupted", message: "The capacity reservation of this instance is reclaimed in two minutes", label: "capacity_reservation_interrupted"},
+	cloud.CapacityBlockEnding: {ending: workflows.ReasonCapacityBlockEnding, announces: true, notice: blockNotice,
+		event: "CapacityBlockEnding", message: "The capacity block of this instance ends; EC2 terminates the instance within ten minutes", label: "capacity_block_ending"},
 	cloud.ScheduledChange: {ending: workflows.ReasonScheduledChange,
 		event: "InstanceUnhealthy", message: "AWS has scheduled maintenance for the host of this instance", label: "scheduled_change"},
 	cloud.InstanceStopping: {ending: workflows.ReasonInstanceStopping, announces: true,

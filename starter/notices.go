@@ -135,7 +135,7 @@ func (n *notices) interrupted(ctx context.Context, kind cloud.InterruptionKind, 
 	}
 }
 
-// check asks the cloud every minute for the instances that fail its checks.
+// check asks the cloud every minute for the instances that fail its checks, and for the capacity blocks that end.
 func (n *notices) check(ctx context.Context) error {
 	for {
 		wait := checkEvery
@@ -155,6 +155,7 @@ func (n *notices) check(ctx context.Context) error {
 				n.unhealthy(handling, found.Kind, instance)
 			}
 		}
+		n.endingBlocks(handling)
 		stop()
 		if err := smithytime.SleepWithContext(ctx, wait); err != nil {
 			return err

@@ -11,6 +11,8 @@ const (
 	ReasonSpotInterrupted = "SpotInterrupted"
 	// ReasonReservationInterrupted means that a capacity reservation is taken back from the instance that runs in it.
 	ReasonReservationInterrupted = "CapacityReservationInterrupted"
+	// ReasonCapacityBlockEnding means that the capacity block of the instance ends. It leaves ten minutes.
+	ReasonCapacityBlockEnding = "CapacityBlockEnding"
 	// ReasonRebalanceRecommended means that EC2 may take a spot instance back soon.
 	ReasonRebalanceRecommended = "RebalanceRecommended"
 	// ReasonScheduledChange means that AWS will work on the machine under the instance.
@@ -29,7 +31,7 @@ const (
 // node stay until there is a place for them elsewhere, or until the last moment at which they can end gracefully.
 func GivesNotice(reason string) bool {
 	switch reason {
-	case ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonScheduledChange, ReasonRebalanceRecommended:
+	case ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonCapacityBlockEnding, ReasonScheduledChange, ReasonRebalanceRecommended:
 		return true
 	}
 	return false

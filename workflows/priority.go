@@ -9,7 +9,7 @@ import (
 
 // The order of tasks when more wait than workers take: Temporal's priorities, of which 1 is the highest.
 const (
-	// priorityInterrupted is for nodes that the cloud interrupts: their pods have two minutes.
+	// priorityInterrupted is for nodes that the cloud interrupts: their pods have minutes.
 	priorityInterrupted = 1
 	// priorityPending is for pods that wait for a node: plans, launches, and nodes that join.
 	priorityPending = 2
@@ -22,7 +22,7 @@ const (
 // priorityOf returns the priority of removing a node for a reason.
 func priorityOf(reason string) int {
 	switch reason {
-	case ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonInstanceStopping, ReasonInstanceTerminated:
+	case ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonCapacityBlockEnding, ReasonInstanceStopping, ReasonInstanceTerminated:
 		return priorityInterrupted
 	case ReasonEmpty, ReasonExpired, string(karpv1.DisruptionReasonUnderutilized), string(karpv1.DisruptionReasonDrifted):
 		return priorityTidying

@@ -15,7 +15,7 @@ func TestWhatGoesFirst(t *testing.T) {
 		reason string
 		starts []Start
 	}{
-		{"nodes that the cloud takes away", []Start{drain(ReasonSpotInterrupted), drain(ReasonReservationInterrupted), drain(ReasonInstanceStopping), drain(ReasonInstanceTerminated)}},
+		{"nodes that the cloud takes away", []Start{drain(ReasonSpotInterrupted), drain(ReasonReservationInterrupted), drain(ReasonCapacityBlockEnding), drain(ReasonInstanceStopping), drain(ReasonInstanceTerminated)}},
 		{"pods that wait for a node", []Start{ProvisioningOptions("c"), LaunchOptions("c", LaunchGroup{}), NodeClaimOptions(NodeClaimInput{Cluster: "c"})}},
 		{"what somebody has ordered", []Start{drain(ReasonManualDrain), drain(ReasonClaimDeleted), drain(ReasonNodeDeleted)}},
 		{"what could as well go later", []Start{DisruptionOptions("c"), ReplacementOptions(ReplacementInput{Cluster: "c", ReplacementCommand: ReplacementCommand{Nodes: []RemovedNode{{}}}}),

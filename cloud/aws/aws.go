@@ -45,7 +45,7 @@
 // capacity, compatibility, networkinterfaces, unavailable, pricetable, prices, subnets, securitygroups, reservations,
 // instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
 // readiness, validate, aws, launch, prepare, nodeclass, drift, interruptionmessage, interruption, interruptionstatus,
-// repair, volumeprice.
+// capacityblocks, repair, volumeprice.
 package aws
 
 import (

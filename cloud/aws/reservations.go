@@ -23,9 +23,9 @@ import (
 const (
 	// refreshReservations is how old the counts of free places in reservations may be.
 	refreshReservations = time.Minute
-	// blockEnds is how long before its end a capacity block stops taking new instances: EC2 empties it half an hour
-	// before the end.
-	blockEnds = 40 * time.Minute
+	// blockEnds is how long before its end a capacity block stops taking new instances, and blockEmptied how long before it
+	// EC2 begins to terminate those that run (EC2 User Guide, "Capacity Blocks for ML").
+	blockEnds, blockEmptied = 40 * time.Minute, 30 * time.Minute
 	// reservedDiscount makes reserved offerings cheaper than all others and keeps the order of their prices.
 	reservedDiscount = 10_000_000
 )

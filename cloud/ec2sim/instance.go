@@ -47,6 +47,7 @@ type instance struct {
 	BootAt      time.Time // the kubelet registers; zero means never
 	ReadyAt     time.Time // the Node becomes Ready; zero means never
 	InterruptAt time.Time // a spot interruption ends it here; zero means none is announced
+	EmptiedAt   time.Time `json:",omitzero"` // the end of its capacity block ends it here
 	DieAt       time.Time // a fault ends it here
 	EndedAt     time.Time // termination was requested or happened; zero while it lives
 	EndSeenAt   time.Time // Describe calls see the end from here on
@@ -189,6 +190,7 @@ func (i *instance) due(keepTerminated time.Duration) time.Time {
 		return next
 	}
 	consider(i.InterruptAt)
+	consider(i.EmptiedAt)
 	consider(i.DieAt)
 	return next
 }

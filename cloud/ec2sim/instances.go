@@ -33,6 +33,8 @@ func (is *instances) settle(now time.Time) {
 			is.del(id)
 		case due.Equal(i.InterruptAt):
 			is.end(i, due, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination")
+		case due.Equal(i.EmptiedAt):
+			is.end(i, due, "Server.ScheduledStop", "Server.ScheduledStop: Stopped due to the end of its capacity block")
 		default:
 			is.end(i, due, "Server.InternalError", "Server.InternalError: Internal error on launch")
 		}

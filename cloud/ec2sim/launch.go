@@ -87,6 +87,7 @@ func (l *launcher) obtain(o *launchOrder, index int, now time.Time) (*instance, 
 		l.faults.poolTaken(o.pool())
 	} else {
 		i.Capacity, i.Targeted = capacity.ID, o.spec.Reservation != ""
+		i.EmptiedAt = capacity.emptied()
 	}
 	i.ReservationUse = o.spec.ReservationUse
 	l.addresses.takeFurther(i)

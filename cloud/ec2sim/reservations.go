@@ -48,6 +48,15 @@ func (r *capacityReservation) market() string {
 	return ""
 }
 
+// emptied returns when EC2 begins to terminate the instances of a capacity block: thirty minutes before it ends (user guide,
+// "Capacity Blocks for ML"). It is zero for other reservations, whose instances outlive them.
+func (r *capacityReservation) emptied() time.Time {
+	if r.Kind != kindBlock || r.EndAt.IsZero() {
+		return time.Time{}
+	}
+	return r.EndAt.Add(-30 * time.Minute)
+}
+
 func (r *capacityReservation) state(now time.Time) string {
 	switch {
 	case !r.CancelledAt.IsZero():

@@ -43,7 +43,7 @@ func TestInterruptions(t *testing.T) {
 	announce(w, "spot-interruption", "i-0fffffffffffffff1")
 	t.Run("scenes", func(t *testing.T) {
 		for name, play := range map[string]func(*testing.T, *world.World){
-			"Spot": spot, "Joining": joining, "MakeBeforeBreak": makeBeforeBreak, "Rebalance": rebalance, "Reservation": reservation, "Kinds": kinds, "StatusChecks": statusChecks,
+			"Spot": spot, "Joining": joining, "MakeBeforeBreak": makeBeforeBreak, "Rebalance": rebalance, "Reservation": reservation, "CapacityBlock": capacityBlock, "Kinds": kinds, "StatusChecks": statusChecks,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -256,11 +256,11 @@ func (s *scene) hears(claim karpv1.NodeClaim, reason string, sent time.Time) {
 	}
 }
 
-// reservation lets the owner of a capacity reservation interrupt it.
-func reservation(t *testing.T, w *world.World) {
-	w = w.For(t)
-	w.Sim(http.MethodPost, "/_sim/reserve", ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Interruptible: true,
-		Tags: map[string]string{"scene": "reserved"}}, nil)
+// reserve makes a capacity reservation and an EC2NodeClass of the same name that uses it.
+func reserve(t *testing.T, w *world.World, name string, reservation ec2sim.Reservation) {
+	t.Helper()
+	reservation.Type, reservation.Targeted, reservation.Tags = "m5.large", true, map[string]string{"scene": name}
+	w.Sim(http.MethodPost, "/_sim/reserve", reservation, nil)
 	class := &unstructured.Unstructured{}
 	class.SetAPIVersion("karpenter.k8s.aws/v1")
 	class.SetKind("EC2NodeClass")
@@ -271,11 +271,39 @@ func reservation(t *testing.T, w *world.World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec["capacityReservationSelectorTerms"] = []any{map[string]any{"tags": map[string]any{"scene": "reserved"}}}
-	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": map[string]any{"name": "reserved"}, "spec": spec}}
+	spec["capacityReservationSelectorTerms"] = []any{map[string]any{"tags": map[string]any{"scene": name}}}
+	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": map[string]any{"name": name}, "spec": spec}}
 	if err := w.Create(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// capacityBlock lets a capacity block end: its node is drained before EC2 terminates the instance.
+func capacityBlock(t *testing.T, w *world.World) {
+	w = w.For(t)
+	// Its last forty minutes begin in two; the worker looks once a minute.
+	reserve(t, w, "block", ec2sim.Reservation{Zone: "us-east-1b", Count: 1, Block: true, Duration: ec2sim.Duration(42 * time.Minute)})
+	s := enter(t, w, "block", setting{capacity: "reserved, on-demand", class: "block", replicas: 1})
+	taken := s.sorted()[0]
+	if taken.Labels[karpv1.CapacityTypeLabelKey] != karpv1.CapacityTypeReserved {
+		t.Fatalf("the node is %s, want it in the capacity block", taken.Labels[karpv1.CapacityTypeLabelKey])
+	}
+	if result := s.ends(taken.Name, 4*time.Minute); result.Reason != workflows.ReasonCapacityBlockEnding {
+		t.Errorf("the life ended as %+v, want it ended by the capacity block", result)
+	}
+	s.told(taken, "CapacityBlockEnding")
+	s.AwaitRunning(s.name, 1, time.Minute)
+	for name, claim := range s.claims() {
+		if claim.Labels[karpv1.CapacityTypeLabelKey] != karpv1.CapacityTypeOnDemand {
+			t.Errorf("claim %s is %s, want it bought on demand", name, claim.Labels[karpv1.CapacityTypeLabelKey])
+		}
+	}
+}
+
+// reservation lets the owner of a capacity reservation interrupt it.
+func reservation(t *testing.T, w *world.World) {
+	w = w.For(t)
+	reserve(t, w, "reserved", ec2sim.Reservation{Zone: "us-east-1a", Count: 2, Interruptible: true})
 	s := enter(t, w, "reserved", setting{capacity: "reserved, on-demand", class: "reserved", replicas: 1})
 	taken := s.sorted()[0]
 	if taken.Labels[karpv1.CapacityTypeLabelKey] != karpv1.CapacityTypeReserved {

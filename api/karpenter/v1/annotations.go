@@ -47,7 +47,7 @@ const (
 	// instance, whatever runs there.
 	InstanceEndsAnnotationKey = "tenon.sh/instance-ends"
 	// InterruptionAnnotationKey says, beside it, what the cloud has announced: SpotInterruption, ReservationInterruption,
-	// InstanceStopping or InstanceTerminating.
+	// CapacityBlockEnding, InstanceStopping or InstanceTerminating.
 	InterruptionAnnotationKey = "tenon.sh/interruption"
 	// ExpirationAnnotationKey on a NodePool says how its nodes expire: ExpirationGraceful, or at once where it is absent.
 	ExpirationAnnotationKey = "tenon.sh/expiration"
