@@ -132,6 +132,9 @@ type Offering struct {
 	Overlaid bool `json:"overlaid,omitempty"`
 	// Available is false while the cloud is known to have no capacity for it.
 	Available bool `json:"available"`
+	// ShiftedUntil is until when traffic is shifted away from the zone, which makes the offering unavailable; zero if it is
+	// not.
+	ShiftedUntil time.Time `json:"shiftedUntil,omitzero"`
 	// ReservationID is the capacity reservation that a reserved offering uses; on-demand and spot have none. An
 	// instance type has one reserved offering in a zone for each reservation. Its price is nominal: the reservation is
 	// paid for whether it is used or not.

@@ -121,7 +121,7 @@ func TestEnvironmentIsTheWorkers(t *testing.T) {
 	flags := pflag.NewFlagSet("worker", pflag.ContinueOnError)
 	config.Flags(flags)
 	// The AWS provider's flags belong to the command, not to the worker.
-	aws := []string{"cluster-endpoint", "cluster-ca-bundle", "cluster-service-cidr", "vm-memory-overhead-percent", "reserved-enis", "disable-dry-run", "isolated-vpc"}
+	aws := []string{"cluster-endpoint", "cluster-ca-bundle", "cluster-service-cidr", "vm-memory-overhead-percent", "reserved-enis", "disable-dry-run", "isolated-vpc", "enable-zonal-shift"}
 	deployment := find[appsv1.Deployment](t, render(t, "settings: {clusterName: blue}"), "Deployment", "tenon")
 	for _, env := range deployment.Spec.Template.Spec.Containers[0].Env {
 		name, ours := strings.CutPrefix(env.Name, "TENON_")

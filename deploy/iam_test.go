@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -29,6 +30,9 @@ var implied = map[string]string{
 
 // authorisedAs are operations that AWS authorises under the name of another.
 var authorisedAs = map[string]string{"sqs:DeleteMessageBatch": "sqs:DeleteMessage"}
+
+// actionPrefixes are the services that IAM calls otherwise than the SDK does.
+var actionPrefixes = map[string]string{"arczonalshift": "arc-zonal-shift"}
 
 // list is a JSON value that may be one string or several.
 type list []string
@@ -279,7 +283,7 @@ func awsOperations(t *testing.T, dir string) map[string]string {
 			if spec.Name != nil {
 				name = spec.Name.Name
 			}
-			imported[name] = service
+			imported[name] = cmp.Or(actionPrefixes[service], service)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			selector, ok := n.(*ast.SelectorExpr)

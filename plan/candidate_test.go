@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -57,6 +58,15 @@ func changes(change ...func(*plan.Node)) func(*plan.Node) {
 	return func(n *plan.Node) {
 		for _, c := range change {
 			c(n)
+		}
+	}
+}
+
+// shifts says that traffic is shifted away from the zone of node n until a time.
+func shifts(until time.Time) func(*plan.Input) {
+	return func(in *plan.Input) {
+		for _, node := range in.Snapshot.Nodes {
+			in.Pools[0].Types = append(in.Pools[0].Types, &cloud.InstanceType{Name: "shifted", Offerings: []cloud.Offering{{CapacityType: "on-demand", Zone: node.Zone, ShiftedUntil: until}}})
 		}
 	}
 }
@@ -223,6 +233,9 @@ func TestCandidateRules(t *testing.T) {
 				in.Held = map[string]plan.Hold{"claim-n": {Until: now.Add(time.Minute), Why: "no capacity"}}
 			},
 		},
+		{reason: "traffic is shifted away from its zone", of: drifted, node: changes(hasDrifted(0), runs(web())), cause: plan.CauseNode, says: "ARC zonal shift", next: time.Hour, change: shifts(now.Add(time.Hour))},
+		{reason: "which keeps an empty node as well", of: empty, cause: plan.CauseNode, says: "ARC zonal shift", next: time.Hour, change: shifts(now.Add(time.Hour))},
+		{reason: "a shift that is over keeps none", of: empty, change: shifts(now)},
 		{
 			reason: "moved pods are to be Ready first", of: drifted, node: changes(hasDrifted(0), runs(web())), cause: plan.CauseQuiet, says: "not Ready yet",
 			change: func(in *plan.Input) { in.Settling = map[string]bool{"p": true} },

@@ -242,6 +242,9 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group.Go(func() error { return versions.lead(ctx) })
 			group.Go(func() error { return starter.Run(ctx, edges) })
 			group.Go(func() error { return status.NewNodePools(edges.Kube, mirror, edges.Log).Run(ctx) })
+			group.Go(func() error {
+				return status.NewZonalShifts(mirror, provider.InstanceTypes, edges.Events, edges.Log).Run(ctx)
+			})
 			if config.FeatureGates.NodeOverlay {
 				group.Go(func() error {
 					return status.NewNodeOverlays(edges.Kube, mirror, provider.InstanceTypes, edges.Log).Run(ctx)

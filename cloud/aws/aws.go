@@ -42,7 +42,7 @@
 // limits.
 //
 // Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, branchtable, disks, machine,
-// capacity, compatibility, networkinterfaces, unavailable, pricetable, prices, subnets, securitygroups, reservations,
+// capacity, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups, reservations,
 // instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
 // readiness, validate, aws, launch, prepare, nodeclass, drift, interruptionmessage, interruption, interruptionstatus,
 // capacityblocks, repair, volumeprice.
@@ -58,6 +58,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -84,7 +85,7 @@ type Options struct {
 	// on which the process runs.
 	Region string
 	// ClusterEndpoint, ClusterCA (base64 of PEM), ServiceCIDR and KubernetesVersion (such as 1.34) override what EKS
-	// reports about the cluster. If all are set, EKS is not called.
+	// reports about the cluster. If all are set, EKS is not called unless ZonalShift is.
 	ClusterEndpoint, ClusterCA, ServiceCIDR, KubernetesVersion string
 	// ServerVersion asks the API server for its minor version, such as 1.34, if KubernetesVersion is empty. If it is
 	// nil, EKS is asked instead.
@@ -98,6 +99,8 @@ type Options struct {
 	DisableDryRun bool
 	// IsolatedVPC says that only AWS services with a VPC endpoint can be reached: neither IAM nor Pricing is called.
 	IsolatedVPC bool
+	// ZonalShift says that zones from which ARC shifts the cluster's traffic away are left alone.
+	ZonalShift bool
 	// Load are further options of the SDK's configuration, such as credentials or an endpoint.
 	Load []func(*config.LoadOptions) error
 	// Log is the logger; nil logs nothing.
@@ -185,6 +188,9 @@ func build(cfg aws.Config, options Options) *Provider {
 		return describeCluster(ctx, eksAPI, options)
 	})
 	p.catalogue = newCatalogue(p, cfg)
+	if options.ZonalShift {
+		p.catalogue.shifts = newZonalShifts(p, arczonalshift.NewFromConfig(cfg), cluster)
+	}
 	p.templates = newTemplateStore(api, options, cluster)
 	p.instances = &instanceReader{api: api, subnets: p.subnets, launched: newTTLCache[string, struct{}](time.Hour, 4096, options.Now)}
 	p.instances.batch = newBatcher(p.bg, p.instances.describeIDs)
@@ -237,6 +243,19 @@ func newCatalogue(p *Provider, cfg aws.Config) *catalogue {
 	c.onDemand.optional, c.spot.optional = true, true
 	c.onDemand.patience = pricePatience
 	return c
+}
+
+func newZonalShifts(p *Provider, api *arczonalshift.Client, cluster *refreshed[clusterFacts]) *zonalShifts {
+	read := refresh(p, "zonal shifts", refreshShifts, func(ctx context.Context) (map[string]time.Time, error) {
+		facts, _, err := cluster.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return readShifts(ctx, api, facts.arn)
+	})
+	// A cluster whose shifts cannot be read still needs nodes.
+	read.optional = true
+	return &zonalShifts{read: read}
 }
 
 func refresh[T any](p *Provider, name string, ttl time.Duration, load func(context.Context) (T, error)) *refreshed[T] {

@@ -21,6 +21,7 @@ type catalogue struct {
 	onDemand     *refreshed[map[string]float64]
 	spot         *refreshed[map[spotPool]float64]
 	unavailable  *unavailable
+	shifts       *zonalShifts
 	reservations *reservationPool                  // of capacity
 	resolved     *ttlCache[string, *resolvedClass] // by resolvedName
 }
@@ -70,6 +71,10 @@ func (c *catalogue) market(ctx context.Context, class *awsv1.EC2NodeClass) (mark
 	if err != nil {
 		return market{}, offeringsVersion{}, err
 	}
-	return market{region: c.region, onDemand: onDemand, spot: spot, unavailable: c.unavailable, room: rooms},
-		offeringsVersion{onDemandSeq, spotSeq, c.unavailable.version(), reservationSeq}, nil
+	shifted, shiftSeq, err := c.shifts.until(ctx)
+	if err != nil {
+		return market{}, offeringsVersion{}, err
+	}
+	return market{region: c.region, onDemand: onDemand, spot: spot, unavailable: c.unavailable, shifted: shifted, room: rooms},
+		offeringsVersion{onDemandSeq, spotSeq, c.unavailable.version(), shiftSeq, reservationSeq}, nil
 }

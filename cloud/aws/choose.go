@@ -36,7 +36,7 @@ func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]a
 		if own, overlaid := spec.Prices[key]; overlaid {
 			price = own
 		}
-		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) ||
+		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) || !market.shifted[subnet.ZoneID].IsZero() ||
 			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !chosen[key.InstanceType] && len(chosen) == maxTypes ||
 			len(out) > 0 && marketOf(spec.Class, key.ReservationID) != marketOf(spec.Class, out[0].key.ReservationID) {
 			continue

@@ -24,6 +24,8 @@ type clusterFacts struct {
 	serviceCIDR string
 	// version is Kubernetes' minor version, such as 1.34.
 	version string
+	// arn is known only if Options.ZonalShift needs it.
+	arn string
 }
 
 // describeCluster asks the API server for its version, and EKS for whatever else the options do not set.
@@ -42,7 +44,7 @@ func describeCluster(ctx context.Context, api *eks.Client, options Options) (clu
 		}
 		facts.version = version
 	}
-	if facts.endpoint != "" && facts.authority != "" && facts.serviceCIDR != "" && facts.version != "" {
+	if !options.ZonalShift && facts.endpoint != "" && facts.authority != "" && facts.serviceCIDR != "" && facts.version != "" {
 		return facts, nil
 	}
 	out, err := api.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(options.Cluster)})
@@ -52,6 +54,7 @@ func describeCluster(ctx context.Context, api *eks.Client, options Options) (clu
 	if out.Cluster == nil {
 		return clusterFacts{}, classify("DescribeCluster", errors.New("the reply has no cluster"))
 	}
+	facts.arn = aws.ToString(out.Cluster.Arn)
 	setDefault(&facts.endpoint, aws.ToString(out.Cluster.Endpoint))
 	setDefault(&facts.version, aws.ToString(out.Cluster.Version))
 	if authority := out.Cluster.CertificateAuthority; authority != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -42,7 +43,7 @@ type classNode struct {
 }
 
 // offeringsVersion changes when any offering of the class may have changed.
-type offeringsVersion struct{ onDemand, spot, unavailable, reservations uint64 }
+type offeringsVersion struct{ onDemand, spot, unavailable, shifts, reservations uint64 }
 
 // InstanceTypes implements cloud.Provider.
 func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
@@ -122,6 +123,8 @@ type market struct {
 	onDemand    map[string]float64
 	spot        map[spotPool]float64
 	unavailable *unavailable
+	// shifted has the ids of the zones from which traffic is shifted away, and until when.
+	shifted map[string]time.Time
 	// room is how many more instances each capacity reservation has room for.
 	room map[string]int
 }
@@ -183,7 +186,8 @@ func (r *resolvedClass) offeringsOf(m *machine, market market) []cloud.Offering 
 				Zone:         zone,
 				ZoneID:       subnets[0].ZoneID,
 				Price:        price,
-				Available:    known && addresses && !market.unavailable.offering(key),
+				Available:    known && addresses && market.shifted[subnets[0].ZoneID].IsZero() && !market.unavailable.offering(key),
+				ShiftedUntil: market.shifted[subnets[0].ZoneID],
 			})
 		}
 	}

@@ -273,8 +273,9 @@ func (r *resolvedClass) reservedOfferings(m *machine, market market) []cloud.Off
 			Zone:         reservation.AvailabilityZone,
 			ZoneID:       subnets[0].ZoneID,
 			Price:        price,
-			Available: known && market.reachable(subnets) && !market.unavailable.offering(key) &&
+			Available: known && market.reachable(subnets) && market.shifted[subnets[0].ZoneID].IsZero() && !market.unavailable.offering(key) &&
 				reservation.State != awsv1.CapacityReservationStateExpiring,
+			ShiftedUntil:             market.shifted[subnets[0].ZoneID],
 			ReservationID:            reservation.ID,
 			ReservationCapacity:      market.room[reservation.ID],
 			ReservationType:          string(cmp.Or(reservation.ReservationType, awsv1.CapacityReservationTypeDefault)),

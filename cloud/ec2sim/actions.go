@@ -69,6 +69,8 @@ func (p *parts) actions() map[string]map[string]handler {
 		},
 		"pricing": {"GetProducts": p.pricing.getProducts},
 		"eks":     {"DescribeCluster": p.eks.describeCluster},
+
+		"arc-zonal-shift": {"GetManagedResource": p.shifts.getManagedResource},
 		"fis": {
 			"CreateExperimentTemplate": p.fis.createTemplate,
 			"DeleteExperimentTemplate": p.fis.deleteTemplate,

@@ -128,6 +128,11 @@ func (s *Server) SetParameter(name, value string) error {
 	})
 }
 
+// ShiftZone has ARC shift the traffic of the cluster away from a zone, such as us-east-1a, for some time. Zero ends the shift.
+func (s *Server) ShiftZone(zone string, lasts time.Duration) error {
+	return s.guard.change(func(now time.Time) error { return s.shifts.shift(zone, lasts, now) })
+}
+
 // Reserve creates a capacity reservation and returns its id. It also creates capacity blocks and interruptible
 // reservations, which EC2's own API sells in other ways.
 func (s *Server) Reserve(want Reservation) (string, error) {

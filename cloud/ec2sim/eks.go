@@ -20,6 +20,9 @@ type eks struct {
 	ipv6     bool
 }
 
+// arn returns the ARN of the cluster.
+func (e *eks) arn() string { return e.account.arn("eks", "cluster/"+e.cluster) }
+
 // describeCluster handles DescribeCluster.
 func (e *eks) describeCluster(c *call) (any, error) {
 	match := clusterPath.FindStringSubmatch(c.form.value)
@@ -36,7 +39,7 @@ func (e *eks) describeCluster(c *call) (any, error) {
 	}
 	return map[string]any{"cluster": map[string]any{
 		"name":            e.cluster,
-		"arn":             e.account.arn("eks", "cluster/"+e.cluster),
+		"arn":             e.arn(),
 		"createdAt":       float64(imageReleases[0].Unix()),
 		"version":         e.version,
 		"endpoint":        e.endpoint,

@@ -34,6 +34,7 @@ type parts struct {
 	events       *events
 
 	eks     *eks
+	shifts  *zonalShifts
 	fis     *fis
 	iam     *iam
 	pricing *pricing
@@ -57,6 +58,7 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 	p.eks = &eks{
 		account: a, cluster: opts.Cluster, version: opts.KubernetesVersion, endpoint: opts.ClusterEndpoint, ca: opts.ClusterCA, ipv6: opts.IPv6,
 	}
+	p.shifts = &zonalShifts{table: newTable[zonalShift](j, "zonalShift"), account: a, eks: p.eks}
 	p.iam = &iam{account: a, faults: p.faults, profiles: profileRows, roles: newTable[role](j, "role")}
 	p.pricing = &pricing{account: a, catalogue: catalogue}
 	p.sqs = &sqs{table: newTable[queue](j, "queue"), account: a, now: now, posted: make(chan struct{})}
@@ -123,6 +125,7 @@ func (p *parts) newAuthorizer(policies Policies) *authorizer {
 	}
 	return &authorizer{policies: policies, account: p.account, needs: map[string]func(*call) []policy.Request{
 		"ec2": ec2.of, "iam": p.iam.needs, "sqs": p.sqs.needs, "ssm": p.ssm.needs, "fis": p.fis.needs, "eks": p.eks.needs,
+		"arc-zonal-shift": p.shifts.needs,
 	}}
 }
 

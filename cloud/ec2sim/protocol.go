@@ -95,7 +95,7 @@ func jsonContentType(c *call) string {
 	switch c.service {
 	case "sqs":
 		return "application/x-amz-json-1.0"
-	case "eks", "fis":
+	case "eks", "fis", "arc-zonal-shift":
 		return "application/json"
 	}
 	return "application/x-amz-json-1.1"

@@ -23,6 +23,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	sdkeks "github.com/aws/aws-sdk-go-v2/service/eks"
 	sdkfis "github.com/aws/aws-sdk-go-v2/service/fis"
@@ -114,7 +115,8 @@ func sdkClients(sent *sentRequest) map[string]any {
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://kept.invalid"), HTTPClient: sent,
 		Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""), Retryer: func() aws.Retryer { return aws.NopRetryer{} }}
 	return map[string]any{
-		"ec2": ec2.NewFromConfig(cfg), "eks": sdkeks.NewFromConfig(cfg), "fis": sdkfis.NewFromConfig(cfg), "iam": sdkiam.NewFromConfig(cfg),
+		"arc-zonal-shift": arczonalshift.NewFromConfig(cfg),
+		"ec2":             ec2.NewFromConfig(cfg), "eks": sdkeks.NewFromConfig(cfg), "fis": sdkfis.NewFromConfig(cfg), "iam": sdkiam.NewFromConfig(cfg),
 		"pricing": sdkpricing.NewFromConfig(cfg), "sqs": sdksqs.NewFromConfig(cfg), "ssm": sdkssm.NewFromConfig(cfg), "sts": sdksts.NewFromConfig(cfg),
 	}
 }

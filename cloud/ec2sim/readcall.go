@@ -10,10 +10,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// restAction returns the action of a REST request, which EKS and FIS use.
+// restAction returns the action of a REST request, which EKS, FIS and ARC use.
 func restAction(r *http.Request) string {
 	if r.Method == http.MethodGet && clusterPath.MatchString(r.URL.Path) {
 		return "DescribeCluster"
+	}
+	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, managedResources) {
+		return "GetManagedResource"
 	}
 	if action := fisAction(r.Method, r.URL.Path); action != "" {
 		return action

@@ -40,6 +40,7 @@ type awsFlags struct {
 	reservedENIs       int
 	disableDryRun      bool
 	isolatedVPC        bool
+	zonalShift         bool
 	interruptionQueue  string
 }
 
@@ -50,6 +51,7 @@ func (a *awsFlags) add(flags *pflag.FlagSet) {
 	flags.Float64Var(&a.memoryOverhead, "vm-memory-overhead-percent", aws.DefaultVMMemoryOverhead, "share of an instance's memory that is not the node's, 0 to 1")
 	flags.IntVar(&a.reservedENIs, "reserved-enis", 0, "network interfaces of each instance whose addresses pods do not get")
 	flags.BoolVar(&a.disableDryRun, "disable-dry-run", false, "do not test an EC2NodeClass's permissions with dry runs")
+	flags.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "while ARC shifts the cluster's traffic away from an availability zone, launch nothing there and disrupt no node there")
 	flags.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "call neither IAM nor Pricing, which a VPC without internet access does not reach: prices come from a table, and an EC2NodeClass has to name an instanceProfile")
 	flags.StringVar(&a.interruptionQueue, "interruption-queue", "", "name or URL of the SQS queue that EventBridge puts interruptions of instances into (default: none)")
 }
@@ -137,7 +139,7 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 	options := aws.Options{
 		Cluster: settings.Cluster, ClusterEndpoint: cloud.endpoint, ClusterCA: cloud.caBundle, ServiceCIDR: cloud.serviceCIDR,
 		ServerVersion: serverVersion(kubernetes), VMMemoryOverhead: &cloud.memoryOverhead,
-		ReservedENIs: cloud.reservedENIs, DisableDryRun: cloud.disableDryRun, IsolatedVPC: cloud.isolatedVPC, Log: log,
+		ReservedENIs: cloud.reservedENIs, DisableDryRun: cloud.disableDryRun, IsolatedVPC: cloud.isolatedVPC, ZonalShift: cloud.zonalShift, Log: log,
 	}
 	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server}
 	if err := installFailpoints(&connections, &options, log); err != nil {

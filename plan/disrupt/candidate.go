@@ -57,14 +57,19 @@ type judge struct {
 	nominees map[string]bool
 	// replaced are the replacements with a node that is still leaving.
 	replaced map[string]bool
+	// shifted are the zones from which traffic is shifted away, and until when.
+	shifted map[string]time.Time
 }
 
 func newJudge(in *model.Input) *judge {
 	snapshot := in.Snapshot
 	j := &judge{in: in, now: snapshot.Time, budgets: newBudgetIndex(snapshot.DisruptionBudgets), pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)),
-		waiting: map[types.UID]bool{}, nominees: map[string]bool{}, replaced: map[string]bool{}}
+		waiting: map[types.UID]bool{}, nominees: map[string]bool{}, replaced: map[string]bool{}, shifted: map[string]time.Time{}}
 	for _, pool := range snapshot.NodePools {
 		j.pools[pool.Name] = pool
+	}
+	for i := range in.Pools {
+		j.leaveShifted(&in.Pools[i])
 	}
 	for _, pod := range snapshot.Pending {
 		if pod.Virtual {
@@ -81,6 +86,17 @@ func newJudge(in *model.Input) *judge {
 		}
 	}
 	return j
+}
+
+// leaveShifted records the zones of a pool's offerings from which traffic is shifted away.
+func (j *judge) leaveShifted(pool *model.Pool) {
+	for _, typ := range pool.Types {
+		for i := range typ.Offerings {
+			if o := &typ.Offerings[i]; j.now.Before(o.ShiftedUntil) {
+				j.shifted[o.Zone] = o.ShiftedUntil
+			}
+		}
+	}
 }
 
 // keeps says what keeps a node from being disrupted for a reason; nil if nothing does.
@@ -151,7 +167,17 @@ func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 
 // protects says what forbids disrupting a node, however long ago the disruption was decided.
 func (j *judge) protects(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
-	return cmp.Or(j.keepsNode(n), j.nominated(n), j.keepsPods(n, reason))
+	return cmp.Or(j.keepsZone(n), j.keepsNode(n), j.nominated(n), j.keepsPods(n, reason))
+}
+
+// keepsZone says that traffic is shifted away from a node's zone; nil if not. The node is left as it is until traffic
+// returns: whatever replaced it would compete with the pods that are moving to the other zones.
+func (j *judge) keepsZone(n *model.Node) *model.Verdict {
+	until, shifted := j.shifted[n.Zone]
+	if !shifted {
+		return nil
+	}
+	return staysUntil(until, model.CauseNode, "traffic is shifted away from its zone %s until %s (ARC zonal shift)", n.Zone, lifecycle.Clock(until))
 }
 
 // keepsNode says what about the node itself keeps it.

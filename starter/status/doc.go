@@ -5,7 +5,7 @@
 //
 //	NodePools      whether a pool may be used and why not, what its nodes add up to, and its hash (nodepool.go)
 //	NodeClasses    what a class selects, and whether nodes can be launched from it (nodeclass.go)
-//	NodeOverlays   whether an overlay applies, and why not (nodeoverlay.go)
+//	NodeOverlays   whether an overlay applies, and why not (nodeoverlay, zonalshift.go)
 //	NodeClaims     the conditions Drifted, Consolidatable and ConsistentStateFound (nodeclaim.go)
 //	Buffers        how much of the room that a buffer asks for is there (buffer.go)
 //
@@ -13,6 +13,6 @@
 // queue, because looking at one class takes several EC2 calls. Buffers does not: starter's buffers, which finds missing
 // capacity, already knows what is there.
 //
-// Reading order: loop, message, statichash, nodepool, nodeclass, nodeoverlay, wish, consistency, verdict, classspecs,
+// Reading order: loop, message, statichash, nodepool, nodeclass, nodeoverlay, zonalshift, wish, consistency, verdict, classspecs,
 // drift, nodeclaim, buffer.
 package status

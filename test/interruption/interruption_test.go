@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ const soonEnough = 5 * time.Second
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 8)) }
 
 func TestInterruptions(t *testing.T) {
-	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--interruption-queue=" + queueName, "--rebalance=replace"}})
+	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--interruption-queue=" + queueName, "--rebalance=replace", "--enable-zonal-shift"}})
 	// From the start, the queue has messages that are not about this cluster, or about nothing.
 	w.Sim(http.MethodPost, "/_sim/message", map[string]string{"body": "this is not an event"}, nil)
 	announce(w, "stopped", "i-0fffffffffffffff0")
@@ -51,6 +52,7 @@ func TestInterruptions(t *testing.T) {
 			})
 		}
 	})
+	t.Run("ZonalShift", func(t *testing.T) { zonalShift(t, w) })
 	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "shunned")
 	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).DisruptionID(), "shunned")
 	if !t.Failed() {
@@ -276,6 +278,34 @@ func reserve(t *testing.T, w *world.World, name string, reservation ec2sim.Reser
 	if err := w.Create(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// zonalShift shifts traffic away from a zone: new nodes are launched in the others, and the NodePools say why, until traffic
+// comes back.
+func zonalShift(t *testing.T, w *world.World) {
+	w = w.For(t)
+	w.Sim(http.MethodPost, "/_sim/zonal-shift", map[string]string{"zone": "us-east-1a", "for": "1h"}, nil)
+	says := func(reason string) {
+		t.Helper()
+		w.Await("a NodePool says "+reason, 2*time.Minute, func() (bool, string) {
+			var events corev1.EventList
+			if err := w.List(w.Context(), &events); err != nil {
+				return false, err.Error()
+			}
+			return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+				return e.Reason == reason && e.InvolvedObject.Kind == "NodePool" && strings.Contains(e.Message, "us-east-1a (use1-az1)")
+			}), "none does"
+		})
+	}
+	says("ZonalShiftActive")
+	s := enter(t, w, "shifted", setting{capacity: "on-demand", replicas: 3})
+	for _, claim := range s.sorted() {
+		if zone := claim.Labels[corev1.LabelTopologyZone]; zone == "us-east-1a" {
+			t.Errorf("claim %s was launched in %s, from which traffic is shifted away", claim.Name, zone)
+		}
+	}
+	w.Sim(http.MethodPost, "/_sim/zonal-shift", map[string]string{"zone": "us-east-1a"}, nil)
+	says("ZonalShiftCleared")
 }
 
 // capacityBlock lets a capacity block end: its node is drained before EC2 terminates the instance.

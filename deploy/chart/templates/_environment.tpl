@@ -50,6 +50,8 @@
   value: {{ .Values.settings.disableDryRun | quote }}
 - name: TENON_ISOLATED_VPC
   value: {{ .Values.settings.isolatedVPC | quote }}
+- name: TENON_ENABLE_ZONAL_SHIFT
+  value: {{ .Values.settings.enableZonalShift | quote }}
 - name: TENON_LEADER_ELECTION_NAME
   value: {{ .Values.leaderElection.name | quote }}
 - name: TENON_LEADER_ELECTION_NAMESPACE

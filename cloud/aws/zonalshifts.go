@@ -1,0 +1,61 @@
+package aws
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift/types"
+)
+
+// refreshShifts is how often ARC is asked for zonal shifts, as in Karpenter.
+const refreshShifts = 30 * time.Second
+
+// zonalShifts knows from which availability zones Amazon Application Recovery Controller shifts the cluster's traffic away.
+// Nil knows of none.
+type zonalShifts struct {
+	read *refreshed[map[string]time.Time]
+
+	mu   sync.Mutex
+	last map[string]time.Time
+	// seq changes with the answer, not with each reading: the offerings of all classes depend on it.
+	seq uint64
+}
+
+// until returns until when each shifted zone, by id such as use1-az1, is to be left alone, and a number that changes with
+// the answer.
+func (z *zonalShifts) until(ctx context.Context) (map[string]time.Time, uint64, error) {
+	if z == nil {
+		return nil, 0, nil
+	}
+	shifts, _, err := z.read.get(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if !maps.Equal(z.last, shifts) {
+		z.last = shifts
+		z.seq++
+	}
+	return shifts, z.seq, nil
+}
+
+// readShifts asks ARC for the shifts of a cluster that are in force. Those that are superseded by another, and practice runs
+// that a real shift overrides, are not applied.
+func readShifts(ctx context.Context, api *arczonalshift.Client, cluster string) (map[string]time.Time, error) {
+	out, err := api.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(cluster)})
+	if err != nil {
+		return nil, classify("GetManagedResource", err)
+	}
+	shifts := map[string]time.Time{}
+	for _, shift := range out.ZonalShifts {
+		if zone := aws.ToString(shift.AwayFrom); shift.AppliedStatus == types.AppliedStatusApplied && zone != "" {
+			shifts[zone] = aws.ToTime(shift.ExpiryTime).UTC()
+		}
+	}
+	return shifts, nil
+}

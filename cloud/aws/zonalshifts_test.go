@@ -1,0 +1,91 @@
+package aws_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+)
+
+// shiftedZones returns the zones whose offerings are marked as shifted, and those that have an available offering.
+func (a *account) shiftedZones(provider *aws.Provider) (shifted, available []string) {
+	a.t.Helper()
+	types, err := provider.InstanceTypes(a.t.Context(), a.resolvedClass())
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, typ := range types {
+		for _, o := range typ.Offerings {
+			if !o.ShiftedUntil.IsZero() && !slices.Contains(shifted, o.Zone) {
+				shifted = append(shifted, o.Zone)
+			}
+			if o.Available && !slices.Contains(available, o.Zone) {
+				available = append(available, o.Zone)
+			}
+		}
+	}
+	slices.Sort(shifted)
+	slices.Sort(available)
+	return shifted, available
+}
+
+// TestZonalShift shifts traffic away from a zone and back: nothing is launched there meanwhile.
+func TestZonalShift(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	provider := a.newProviderOf(func(o *options) { o.ZonalShift = true })
+	if err := a.sim.ShiftZone("us-east-1a", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	shifted, available := a.shiftedZones(provider)
+	if !slices.Equal(shifted, []string{"us-east-1a"}) || slices.Contains(available, "us-east-1a") || len(available) == 0 {
+		t.Errorf("shifted away from %v, available in %v", shifted, available)
+	}
+	launch := func(zone string) error {
+		_, err := provider.PrepareLaunch(t.Context(), cloud.LaunchSpec{Group: "in-" + zone, Count: 1, Class: a.resolvedClass(), CapacityType: "on-demand",
+			Offerings: []cloud.OfferingKey{{InstanceType: "m5.large", Zone: zone, CapacityType: "on-demand"}}})
+		return err
+	}
+	if err := launch("us-east-1a"); cloud.KindOf(err) != cloud.InsufficientCapacity {
+		t.Errorf("a launch in the shifted zone is prepared: %v", err)
+	}
+	if err := launch("us-east-1b"); err != nil {
+		t.Errorf("a launch elsewhere: %v", err)
+	}
+	if shifted, _ := a.shiftedZones(a.provider); len(shifted) > 0 {
+		t.Errorf("a provider that was not asked to look leaves %v alone", shifted)
+	}
+	if err := a.sim.ShiftZone("us-east-1a", 0); err != nil {
+		t.Fatal(err)
+	}
+	a.Advance(31 * time.Second)
+	for late := time.After(30 * time.Second); ; { // the shifts are read again in the background
+		shifted, available := a.shiftedZones(provider)
+		if len(shifted) == 0 && slices.Contains(available, "us-east-1a") {
+			break
+		}
+		select {
+		case <-late:
+			t.Fatalf("shifted away from %v, available in %v after the shift", shifted, available)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestUnreadableZonalShift holds that nodes are still launched when ARC cannot be asked: the cluster may not be registered
+// there.
+func TestUnreadableZonalShift(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	if err := a.sim.SetFaults(ec2sim.Faults{Errors: []ec2sim.ErrorFault{{Action: "GetManagedResource", Code: "ResourceNotFoundException", Status: 404}}}); err != nil {
+		t.Fatal(err)
+	}
+	provider := a.newProviderOf(func(o *options) { o.ZonalShift = true })
+	if shifted, available := a.shiftedZones(provider); len(shifted) > 0 || !strings.HasPrefix(strings.Join(available, " "), "us-east-1a") {
+		t.Errorf("shifted away from %v, available in %v", shifted, available)
+	}
+}
