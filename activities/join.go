@@ -72,8 +72,9 @@ func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.Jo
 	return result, err
 }
 
-// recordLaunch writes onto the claim what was launched for it. It writes the labels first, because the status says that all
-// of it is known. The claim's own labels take precedence over the provider's.
+// recordLaunch writes onto the claim what was launched for it. It writes labels and annotations first, because the status
+// says that all of it is known. The claim's own labels take precedence over the provider's. The annotation with the instance
+// profile is what Karpenter goes by when it deletes instance profiles that nothing uses any more.
 func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*karpv1.NodeClaim, error) {
 	if claim.IsTrue(karpv1.ConditionTypeLaunched) {
 		return claim, nil
@@ -84,6 +85,9 @@ func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, inst
 	}
 	labelled := claim.DeepCopy()
 	labelled.Labels = launchedLabels(claim, kind, instance)
+	if instance.Profile != "" {
+		metav1.SetMetaDataAnnotation(&labelled.ObjectMeta, awsv1.AnnotationInstanceProfile, instance.Profile)
+	}
 	if err := j.objects.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
 		return nil, fmt.Errorf("label NodeClaim %s: %w", claim.Name, err)
 	}

@@ -209,6 +209,8 @@ type LaunchRequest struct {
 	Overrides []Override `json:"overrides"`
 	// Tags are put on every instance and volume at creation.
 	Tags map[string]string `json:"tags"`
+	// Profile is the instance profile that the launch templates name.
+	Profile string `json:"profile,omitempty"`
 	// Context is EC2's reserved request context, from the node class.
 	Context string `json:"context,omitempty"`
 }
@@ -285,6 +287,8 @@ type Instance struct {
 	// Reservation is the capacity reservation the instance runs in; empty for on-demand and spot.
 	Reservation string `json:"reservation,omitempty"`
 	Image       string `json:"image"`
+	// Profile is the name of its instance profile.
+	Profile string `json:"profile,omitempty"`
 	// State is pending, running, shutting-down, terminated, stopping or stopped.
 	State string `json:"state"`
 	// LaunchTime is when the cloud accepted the launch.

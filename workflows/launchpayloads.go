@@ -50,9 +50,11 @@ type Instance struct {
 	ZoneID       string `json:"zoneID,omitempty"`
 	CapacityType string `json:"capacityType"`
 	// Reservation is the capacity reservation it runs in; empty for on-demand and spot.
-	Reservation string  `json:"reservation,omitempty"`
-	Image       string  `json:"image,omitempty"`
-	Price       float64 `json:"price,omitempty"`
+	Reservation string `json:"reservation,omitempty"`
+	Image       string `json:"image,omitempty"`
+	// Profile is the name of its instance profile; empty if the instance was taken from a claim.
+	Profile string  `json:"profile,omitempty"`
+	Price   float64 `json:"price,omitempty"`
 }
 
 // FindInstancesInput names the launch group to look for, and the claims that want its instances.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -129,6 +130,10 @@ func (r *instanceReader) read(in *types.Instance) cloud.Instance {
 		LaunchTime:   aws.ToTime(in.LaunchTime).UTC(),
 		Subnet:       aws.ToString(in.SubnetId),
 		Tags:         tagMap(in.Tags),
+	}
+	if in.IamInstanceProfile != nil {
+		arn := aws.ToString(in.IamInstanceProfile.Arn)
+		out.Profile = arn[strings.LastIndexByte(arn, '/')+1:]
 	}
 	if in.State != nil {
 		out.State = string(in.State.Name)

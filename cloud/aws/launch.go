@@ -210,6 +210,7 @@ func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.C
 				CapacityType: request.CapacityType,
 				Reservation:  override.Reservation,
 				Image:        override.Image,
+				Profile:      request.Profile,
 				State:        string(types.InstanceStateNamePending),
 				LaunchTime:   p.now().UTC(),
 				Subnet:       override.Subnet,

@@ -54,6 +54,7 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 		CapacityType:  spec.CapacityType,
 		Overrides:     overrides,
 		Tags:          tags,
+		Profile:       spec.Class.Status.InstanceProfile,
 		Context:       aws.ToString(spec.Class.Spec.Context),
 		Prioritized:   len(spec.Prices) > 0,
 		CapacityBlock: marketOf(spec.Class, choice[0].key.ReservationID) == types.MarketTypeCapacityBlock,

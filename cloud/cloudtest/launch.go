@@ -24,7 +24,8 @@ func (s *suite) preparingTwiceAsksTheSame() {
 }
 
 func (s *suite) launchGivesWhatWasAskedFor() {
-	spec := s.spec(s.class(), 3, "on-demand")
+	class := s.class()
+	spec := s.spec(class, 3, "on-demand")
 	result := s.launch(s.prepare(spec))
 	if len(result.Instances) != 3 || len(result.Refused) != 0 {
 		s.Fatalf("%d instances and %d refusals, want 3 and none", len(result.Instances), len(result.Refused))
@@ -38,7 +39,8 @@ func (s *suite) launchGivesWhatWasAskedFor() {
 		if !asked {
 			s.Errorf("%s is a %s in %s, which nobody asked for", i.ID, i.InstanceType, i.Zone)
 		}
-		if i.ProviderID == "" || i.Image == "" || i.LaunchTime.IsZero() || i.LaunchGroup != spec.Group || i.NodePool != spec.NodePool {
+		if i.ProviderID == "" || i.Image == "" || i.LaunchTime.IsZero() || i.LaunchGroup != spec.Group || i.NodePool != spec.NodePool ||
+			i.Profile != class.Status.InstanceProfile {
 			s.Errorf("the reply lacks facts of the instance: %+v", i)
 		}
 	}
@@ -49,7 +51,7 @@ func (s *suite) launchGivesWhatWasAskedFor() {
 	for n, i := range listed {
 		launched := result.Instances[n]
 		if i.ProviderID != launched.ProviderID || i.InstanceType != launched.InstanceType || i.Zone != launched.Zone ||
-			i.CapacityType != launched.CapacityType || i.Image != launched.Image || i.LaunchGroup != launched.LaunchGroup {
+			i.CapacityType != launched.CapacityType || i.Image != launched.Image || i.Profile != launched.Profile || i.LaunchGroup != launched.LaunchGroup {
 			s.Errorf("the instance is listed otherwise than it was launched:\n%s", cmp.Diff(launched, i))
 		}
 	}
