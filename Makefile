@@ -116,13 +116,16 @@ check: lab tools ## Check the code, the generated files and the chart without ru
 	@echo "== chart, policies and examples"; $(GO) test ./deploy/...
 
 .PHONY: generate
-generate: ## Generate deep copies and custom resource definitions from the Go types.
+generate: ## Generate deep copies and custom resource definitions from the Go types, and the tables of instance types.
 	$(GO) run -C tools/gen . -root $(CURDIR)
+	$(GO) run -C tools/tables . -root $(CURDIR)
 
 .PHONY: check-generated
 check-generated: ## Fail if generated files are stale.
 	@$(GO) test -C tools/gen ./...
+	@$(GO) test -C tools/tables ./...
 	$(GO) run -C tools/gen . -root $(CURDIR) -check
+	$(GO) run -C tools/tables . -root $(CURDIR) -check
 
 .PHONY: house
 house: ## Print the figures of every package: sizes, widest types, arrows against the reading order, undocumented names.

@@ -1,0 +1,3 @@
+module github.com/tenon-sh/tenon/tools/tables
+
+go 1.26.0
