@@ -41,7 +41,7 @@
 // call (ratelimit.go). Calls to IAM, SSM, EKS, SQS and Pricing are not limited, because Tenon could not exhaust their
 // limits.
 //
-// Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, branchtable, disks, machine,
+// Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, sizetable, disks, machine,
 // capacity, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups, reservations,
 // instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
 // readiness, validate, aws, launch, prepare, nodeclass, drift, interruptionmessage, interruption, interruptionstatus,

@@ -238,7 +238,7 @@ func machineLabels(info *types.InstanceTypeInfo, m *machine) map[string]string {
 	if ebs := info.EbsInfo; ebs != nil && ebs.EbsOptimizedInfo != nil && ebs.EbsOptimizedSupport == types.EbsOptimizedSupportDefault {
 		set[awsv1.LabelInstanceEBSBandwidth] = strconv.Itoa(int(aws.ToInt32(ebs.EbsOptimizedInfo.MaximumBandwidthInMbps)))
 	}
-	if mbps := networkMbps(info.NetworkInfo); mbps > 0 {
+	if mbps, ok := networkBandwidth(m.name); ok {
 		set[awsv1.LabelInstanceNetworkBandwidth] = strconv.FormatInt(mbps, 10)
 	}
 	if store := info.InstanceStorageInfo; store != nil && store.NvmeSupport != types.EphemeralNvmeSupportUnsupported {
@@ -266,15 +266,6 @@ func acceleratorLabels(info *types.InstanceTypeInfo, set map[string]string) {
 		set[awsv1.LabelInstanceAcceleratorManufacturer] = "aws"
 		set[awsv1.LabelInstanceAcceleratorCount] = strconv.Itoa(int(aws.ToInt32(device.Count)))
 	}
-}
-
-// networkMbps returns the baseline bandwidth of a type over all its network cards, in megabits per second.
-func networkMbps(network *types.NetworkInfo) int64 {
-	var gbps float64
-	for _, card := range network.NetworkCards {
-		gbps += aws.ToFloat64(card.BaselineBandwidthInGbps)
-	}
-	return int64(math.Round(gbps * 1000))
 }
 
 // labelValue turns the name of a manufacturer or a product into a label value.

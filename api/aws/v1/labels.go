@@ -31,7 +31,7 @@ const (
 	LabelInstanceMemory = Group + "/instance-memory"
 	// LabelInstanceEBSBandwidth is the maximum EBS bandwidth in Mbit/s.
 	LabelInstanceEBSBandwidth = Group + "/instance-ebs-bandwidth"
-	// LabelInstanceNetworkBandwidth is the baseline network bandwidth in Mbit/s.
+	// LabelInstanceNetworkBandwidth is the baseline network bandwidth in Mbit/s, where AWS's documentation states it.
 	LabelInstanceNetworkBandwidth = Group + "/instance-network-bandwidth"
 	// LabelInstanceGPUName is the GPU's model, such as "t4".
 	LabelInstanceGPUName = Group + "/instance-gpu-name"
