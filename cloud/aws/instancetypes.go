@@ -142,8 +142,7 @@ func (m market) price(key cloud.OfferingKey) (float64, bool) {
 	}
 	price, ok := m.onDemand[key.InstanceType]
 	if !ok {
-		price, ok = staticPrice(key.InstanceType)
-		price = inCurrency(m.region, price)
+		price, ok = staticPrice(m.region, key.InstanceType)
 	}
 	if key.CapacityType == karpv1.CapacityTypeReserved {
 		price /= reservedDiscount

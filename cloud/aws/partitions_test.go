@@ -20,9 +20,9 @@ func TestPricesOfOtherPartitions(t *testing.T) {
 		asks        bool
 	}{
 		{why: "a commercial region asks the price list", region: "us-east-1", broken: false, price: 0.096, asks: true},
-		{why: "GovCloud has no Pricing API, and its prices are dollars", region: "us-gov-west-1", broken: false, price: 0.096, asks: false},
+		{why: "GovCloud has no Pricing API, and a table of its own", region: "us-gov-west-1", broken: false, price: 0.121, asks: false},
 		{why: "the price list of China is in yuan", region: "cn-north-1", broken: false, price: 0.864, asks: true},
-		{why: "and so is the built-in table there", region: "cn-north-1", broken: true, price: 0.8352, asks: true},
+		{why: "and so is the built-in table there", region: "cn-north-1", broken: true, price: 1.013, asks: true},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()

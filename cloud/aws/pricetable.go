@@ -2,18 +2,26 @@ package aws
 
 import (
 	"bufio"
-	_ "embed"
+	"embed"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// priceTable is the built-in table of on-demand prices. A worker that cannot reach the Pricing API, or has not yet,
-// still has to tell a cheap type from an expensive one.
+// priceTables are the built-in tables of on-demand prices, each in the currency of its region. A worker that cannot reach
+// the Pricing API, or has not yet, still has to tell a cheap type from an expensive one, and GovCloud has no Pricing API.
+// prices.txt is that of us-east-1; tools/tables writes the others.
 //
-//go:embed prices.txt
-var priceTable string
+//go:embed prices.txt prices-*.txt
+var priceTables embed.FS
+
+// The regions with tables of their own. All others use that of us-east-1, because what matters most is how prices compare
+// with each other.
+const (
+	baseRegion    = "us-east-1"
+	beijingRegion = "cn-north-1"
+)
 
 // familyPrice is one line of the table.
 type familyPrice struct {
@@ -21,16 +29,34 @@ type familyPrice struct {
 	exceptions map[string]float64
 }
 
-// staticPrices parses the built-in table once.
-var staticPrices = sync.OnceValues(func() (map[string]familyPrice, error) { return parsePriceTable(priceTable) })
+// regionPrices are the families of one region's table.
+type regionPrices map[string]familyPrice
+
+// staticPrices parses the built-in tables once.
+var staticPrices = sync.OnceValues(func() (map[string]regionPrices, error) {
+	tables := map[string]regionPrices{}
+	for region, file := range map[string]string{
+		baseRegion: "prices.txt", beijingRegion: "prices-cn-north-1.txt",
+		"us-gov-east-1": "prices-us-gov-east-1.txt", "us-gov-west-1": "prices-us-gov-west-1.txt",
+	} {
+		text, err := priceTables.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if tables[region], err = parsePriceTable(string(text)); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return tables, nil
+})
 
 // parsePriceTable reads lines of the form
 //
 //	FAMILY PRICE-OF-LARGE [SIZE=PRICE ...]
 //
 // Nearly every size of a family costs its large size times the ratio of their vCPUs; the others are spelled out.
-func parsePriceTable(table string) (map[string]familyPrice, error) {
-	families := make(map[string]familyPrice, 200)
+func parsePriceTable(table string) (regionPrices, error) {
+	families := make(regionPrices, 200)
 	lines := bufio.NewScanner(strings.NewReader(table))
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
@@ -88,34 +114,48 @@ func largesIn(size string) (float64, bool) {
 	return 2 * float64(n), true
 }
 
-// yuanPerDollar is what a machine costs in yuan in the China regions if it costs one dollar in us-east-1: c5.large
-// costs 0.739 in cn-north-1 and 0.085 in us-east-1 (https://www.amazonaws.cn/en/ec2/pricing). It is not an exchange
-// rate.
-const yuanPerDollar = 8.7
-
-// inCurrency converts a built-in price, which is one of us-east-1, into the currency of a region, so that prices in
-// different currencies are never compared.
-func inCurrency(region string, dollars float64) float64 {
-	if inChina(region) {
-		return dollars * yuanPerDollar
-	}
-	return dollars
-}
-
-// staticPrice returns the price the built-in table has for an instance type, in US dollars.
-func staticPrice(instanceType string) (float64, bool) {
-	families, err := staticPrices()
-	if err != nil {
-		return 0, false
-	}
+// of returns the price of an instance type in the region, and false if the table does not determine it.
+func (r regionPrices) of(instanceType string) (float64, bool) {
 	family, size, _ := strings.Cut(instanceType, ".")
-	f, ok := families[family]
+	f, ok := r[family]
 	if !ok {
 		return 0, false
 	}
 	return f.of(size)
 }
 
+// priceLevel is what a machine or a volume costs in a region, in the region's currency, if it costs one dollar in
+// us-east-1. It is not an exchange rate. c5.large costs 0.739 yuan in cn-north-1 (https://www.amazonaws.cn/en/ec2/pricing),
+// 0.102 dollars in us-gov-west-1 and 0.085 dollars in us-east-1; m5.large 1.013, 0.121 and 0.096.
+func priceLevel(region string) float64 {
+	switch {
+	case inChina(region):
+		return 8.7
+	case strings.HasPrefix(region, "us-gov-"):
+		return 1.25
+	}
+	return 1
+}
+
+// staticPrice returns what the built-in tables have for an instance type in a region, in the region's currency. A type that
+// the region's own table lacks is priced by that of us-east-1 and the region's price level, so that prices in different
+// currencies, or of different levels, are never compared.
+func staticPrice(region, instanceType string) (float64, bool) {
+	tables, err := staticPrices()
+	if err != nil {
+		return 0, false
+	}
+	own := region
+	if inChina(region) {
+		own = beijingRegion
+	}
+	if price, ok := tables[own].of(instanceType); ok {
+		return price, true
+	}
+	price, ok := tables[baseRegion].of(instanceType)
+	return price * priceLevel(region), ok
+}
+
 // BuiltinPrice returns the on-demand price per hour that is assumed for an instance type before the Pricing API has
 // answered: that of us-east-1, in US dollars.
-func BuiltinPrice(instanceType string) (float64, bool) { return staticPrice(instanceType) }
+func BuiltinPrice(instanceType string) (float64, bool) { return staticPrice(baseRegion, instanceType) }

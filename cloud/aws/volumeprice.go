@@ -56,7 +56,7 @@ func VolumePrice(class *awsv1.EC2NodeClass) float64 {
 
 // VolumePrice implements cloud.Provider.
 func (p *Provider) VolumePrice(class *awsv1.EC2NodeClass) float64 {
-	return inCurrency(p.region, VolumePrice(class))
+	return VolumePrice(class) * priceLevel(p.region)
 }
 
 // volumeMonth returns what a volume costs per month, in US dollars. A volume without a type has EC2's default, gp2.
