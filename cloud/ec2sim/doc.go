@@ -1,5 +1,5 @@
 // Package ec2sim simulates an AWS account over HTTP. It serves the wire protocols of EC2, SSM, IAM, EKS, Pricing, SQS,
-// STS and FIS, so that unmodified AWS SDKs and tools can use it. With it, everything that launches nodes can be tested,
+// EventBridge, STS and FIS, so that unmodified AWS SDKs and tools can use it. With it, everything that launches nodes can be tested,
 // and demonstrated, without an account.
 //
 // # Shape
@@ -49,7 +49,7 @@
 //
 // Reading order: apierror, params, filter, paging, tags, call, modelexceptions, model, modelquery, modeljson, unsupported,
 // sqsquery, protocol, journal, guard, account, catalogue, market, userdata, nodeconfig, launchspec, instance, faults, calls,
-// throttle, injector, fleet, idempotency, tagsets, authorize, iam, roles, sts, eks, zonalshift, pricing, sqs, events, instancetypes, image,
+// throttle, injector, fleet, idempotency, tagsets, authorize, iam, roles, sts, eks, zonalshift, pricing, sqs, rules, events, instancetypes, image,
 // amazonimages, compatibility, images, describeimages, ownimages, ssm, addresses, launchtemplate, launchorder, launchtemplates,
 // network, subnets, securitygroups, volumes, spotprices, reservations, allocations, instances, launch, instancexml,
 // describeinstances, instancestatus, spotrequests, terminate, stop, runinstances, allocation, fleetrequest, fleets, tagapi,

@@ -6,10 +6,12 @@ var undocumentedFilters = map[string][]string{
 	"DescribeCapacityReservations": {"tag:<key>", "tag-key"},
 }
 
-// correctModels corrects errors in the models.
+// correctModels corrects errors in the models, and what Go cannot read.
 func correctModels(models map[string]*serviceModel) {
 	// The model gives ReceiveMessage's AttributeNames the values of queue attributes. Its documentation lists those of
 	// messages, as in MessageSystemAttributeNames, which replaced it ("AttributeNames has been deprecated. The
 	// MessageSystemAttributeNames parameter is recommended", SQS API reference).
 	models["sqs"].Shapes["ReceiveMessageRequest"].Members["AttributeNames"].Shape = "MessageSystemAttributeList"
+	// The pattern ^(?!\s*$).+ looks ahead, which Go's regular expressions cannot. It asks for a character that is no space.
+	models["events"].Shapes["PathParameter"].Pattern = `.*\S.*`
 }

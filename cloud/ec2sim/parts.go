@@ -35,6 +35,7 @@ type parts struct {
 
 	eks     *eks
 	shifts  *zonalShifts
+	rules   *eventRules
 	fis     *fis
 	iam     *iam
 	pricing *pricing
@@ -63,6 +64,7 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 	p.pricing = &pricing{account: a, catalogue: catalogue}
 	p.sqs = &sqs{table: newTable[queue](j, "queue"), account: a, now: now, posted: make(chan struct{})}
 	p.sts = &sts{account: a}
+	p.rules = &eventRules{table: newTable[eventRule](j, "rule"), account: a}
 	p.events = &events{account: a, log: opts.Log, queues: p.sqs, instances: instanceRows}
 
 	p.images = &images{
@@ -124,7 +126,7 @@ func (p *parts) newAuthorizer(policies Policies) *authorizer {
 		tagging: p.tagging, fleets: p.fleets, runs: p.runs,
 	}
 	return &authorizer{policies: policies, account: p.account, needs: map[string]func(*call) []policy.Request{
-		"ec2": ec2.of, "iam": p.iam.needs, "sqs": p.sqs.needs, "ssm": p.ssm.needs, "fis": p.fis.needs, "eks": p.eks.needs,
+		"ec2": ec2.of, "iam": p.iam.needs, "sqs": p.sqs.needs, "ssm": p.ssm.needs, "fis": p.fis.needs, "eks": p.eks.needs, "events": p.rules.needs,
 		"arc-zonal-shift": p.shifts.needs,
 	}}
 }
@@ -163,7 +165,7 @@ func (p *parts) begin(opts *Options) error {
 // makeOptions creates the queues and parameters of the options, unless they exist.
 func (p *parts) makeOptions(opts *Options) {
 	for _, name := range opts.Queues {
-		p.sqs.make(name, nil)
+		p.sqs.make(name, nil, nil)
 	}
 	for name, value := range opts.Parameters {
 		if p.ssm.own.rows[name] == nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	sdkeks "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	sdkfis "github.com/aws/aws-sdk-go-v2/service/fis"
 	sdkiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	sdkpricing "github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -116,7 +117,7 @@ func sdkClients(sent *sentRequest) map[string]any {
 		Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""), Retryer: func() aws.Retryer { return aws.NopRetryer{} }}
 	return map[string]any{
 		"arc-zonal-shift": arczonalshift.NewFromConfig(cfg),
-		"ec2":             ec2.NewFromConfig(cfg), "eks": sdkeks.NewFromConfig(cfg), "fis": sdkfis.NewFromConfig(cfg), "iam": sdkiam.NewFromConfig(cfg),
+		"ec2":             ec2.NewFromConfig(cfg), "eks": sdkeks.NewFromConfig(cfg), "events": eventbridge.NewFromConfig(cfg), "fis": sdkfis.NewFromConfig(cfg), "iam": sdkiam.NewFromConfig(cfg),
 		"pricing": sdkpricing.NewFromConfig(cfg), "sqs": sdksqs.NewFromConfig(cfg), "ssm": sdkssm.NewFromConfig(cfg), "sts": sdksts.NewFromConfig(cfg),
 	}
 }

@@ -28,7 +28,7 @@ const maxRequestBody = 8 << 20
 
 // jsonServices maps the prefix of X-Amz-Target to the service.
 var jsonServices = map[string]string{
-	"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing",
+	"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing", "AWSEvents": "events",
 }
 
 // readCall parses a request. The service comes from the credential scope of the signature, the action from where its

@@ -20,7 +20,7 @@ func protocolOf(c *call) protocol {
 	switch c.service {
 	case "ec2":
 		return ec2Protocol
-	case "ssm", "pricing", "eks", "fis", "arc-zonal-shift":
+	case "ssm", "pricing", "eks", "events", "fis", "arc-zonal-shift":
 		return jsonProtocol
 	case "sqs":
 		if c.form != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/md5" // SQS defines its checksums as MD5
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 type queue struct {
 	Name       string
 	Attributes map[string]string
+	Tags       map[string]string `json:",omitempty"`
 	Messages   []message
 }
 
@@ -64,6 +66,7 @@ func (s *sqs) createQueue(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		QueueName  string
 		Attributes map[string]string
+		Tags       map[string]string `json:"tags"`
 	}](c)
 	if err != nil {
 		return nil, err
@@ -71,14 +74,14 @@ func (s *sqs) createQueue(c *call) (any, error) {
 	if in.QueueName == "" || len(in.QueueName) > 80 {
 		return nil, sqsRefuse("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
-	s.make(in.QueueName, in.Attributes)
+	s.make(in.QueueName, in.Attributes, in.Tags)
 	return map[string]string{"QueueUrl": queueURL(c, in.QueueName)}, nil
 }
 
 // make creates a queue unless there is one of that name.
-func (s *sqs) make(name string, attributes map[string]string) {
+func (s *sqs) make(name string, attributes, tags map[string]string) {
 	if s.rows[name] == nil {
-		s.put(name, &queue{Name: name, Attributes: attributes})
+		s.put(name, &queue{Name: name, Attributes: attributes, Tags: tags})
 	}
 }
 
@@ -318,7 +321,90 @@ func (s *sqs) deleteMessageBatch(c *call) (any, error) {
 	return map[string]any{"Successful": done, "Failed": []any{}}, nil
 }
 
-// needs returns the permissions an SQS call needs. A batch action needs the permission of the single action.
+// listQueues handles ListQueues: "you do not receive a NextToken in the response" without MaxResults, of which 1,000 is the
+// largest and the default (SQS API reference).
+func (s *sqs) listQueues(c *call) (any, error) {
+	in, err := decodeJSON[struct {
+		QueueNamePrefix, NextToken string
+		MaxResults                 *int
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	found := slices.DeleteFunc(s.ids(), func(name string) bool { return !strings.HasPrefix(name, in.QueueNamePrefix) })
+	size := 1000
+	if in.MaxResults != nil {
+		if size = *in.MaxResults; size < 1 || size > 1000 {
+			return nil, sqsRefuse("InvalidParameterValue", "MaxResults must be 1 to 1000")
+		}
+	}
+	page, next, err := paginate(found, func(name string) string { return name }, in.NextToken, size)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	if in.MaxResults != nil && next != "" {
+		out["NextToken"] = next
+	}
+	if len(page) > 0 { // an answer without queues has no list
+		urls := make([]string, len(page))
+		for i, name := range page {
+			urls[i] = queueURL(c, name)
+		}
+		out["QueueUrls"] = urls
+	}
+	return out, nil
+}
+
+func (s *sqs) listTags(c *call) (any, error) {
+	in, err := decodeJSON[struct{ QueueUrl string }](c) // the wire's spelling
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.find(in.QueueUrl)
+	if err != nil || len(q.Tags) == 0 {
+		return map[string]any{}, err
+	}
+	return map[string]any{"Tags": q.Tags}, nil
+}
+
+func (s *sqs) tag(c *call) (any, error) {
+	in, err := decodeJSON[struct {
+		QueueUrl string // the wire's spelling
+		Tags     map[string]string
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.find(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	tags := maps.Clone(q.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	maps.Copy(tags, in.Tags)
+	q.Tags = tags
+	s.put(q.Name, q)
+	return struct{}{}, nil
+}
+
+func (s *sqs) deleteQueue(c *call) (any, error) {
+	in, err := decodeJSON[struct{ QueueUrl string }](c) // the wire's spelling
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.find(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	s.del(q.Name)
+	return struct{}{}, nil
+}
+
+// needs returns the permissions an SQS call needs ("Actions, resources, and condition keys for Amazon SQS"). A batch action
+// needs the permission of the single action. ListQueues has no resource.
 func (s *sqs) needs(c *call) []policy.Request {
 	in, err := peekJSON[struct {
 		QueueUrl  string // the wire's spelling
@@ -327,6 +413,13 @@ func (s *sqs) needs(c *call) []policy.Request {
 	if err != nil {
 		return nil // the handler reports what is wrong with the request
 	}
+	if c.action == "ListQueues" {
+		return []policy.Request{{Action: "sqs:ListQueues", Resource: "*"}}
+	}
 	name := in.QueueUrl[strings.LastIndexByte(in.QueueUrl, '/')+1:] + in.QueueName
-	return []policy.Request{{Action: "sqs:" + strings.TrimSuffix(c.action, "Batch"), Resource: s.account.arn("sqs", name)}}
+	need := policy.Request{Action: "sqs:" + strings.TrimSuffix(c.action, "Batch"), Resource: s.account.arn("sqs", name)}
+	if q := s.rows[name]; q != nil {
+		need.Keys = onResourceTags("sqs", q.Tags)
+	}
+	return []policy.Request{need}
 }

@@ -35,7 +35,7 @@ var sqsQueryLists = map[string]struct {
 }
 
 // sqsNumbers are the numeric parameters; all others are texts.
-var sqsNumbers = []string{"DelaySeconds", "MaxNumberOfMessages", "VisibilityTimeout", "WaitTimeSeconds"}
+var sqsNumbers = []string{"DelaySeconds", "MaxNumberOfMessages", "MaxResults", "VisibilityTimeout", "WaitTimeSeconds"}
 
 // readSQSQuery translates the parameters of a Query request to a JSON body.
 func readSQSQuery(c *call, path string) error {
@@ -52,6 +52,9 @@ func readSQSQuery(c *call, path string) error {
 			continue
 		}
 		if list, ok := sqsQueryLists[key]; ok {
+			if c.action == "TagQueue" {
+				list.name = "Tags" // which is "tags" in CreateQueue alone
+			}
 			var items []any
 			entries := map[string]any{}
 			for _, item := range c.form.items(key) {
@@ -102,6 +105,7 @@ func (p *params) tree() any {
 // the result or the message.
 var sqsAnswerLists = map[string]string{
 	"Messages": "Message", "Attributes": "Attribute", "Successful": "DeleteMessageBatchResultEntry", "Failed": "BatchResultErrorEntry",
+	"QueueUrls": "QueueUrl", "Tags": "Tag",
 }
 
 // sqsQuerySuccess encodes the JSON answer as XML. An action without a result has no result element.
@@ -129,9 +133,13 @@ func writeSQSObject(b *bytes.Buffer, object map[string]any) {
 			for _, item := range value {
 				writeSQSElement(b, sqsAnswerLists[name], item)
 			}
-		case map[string]any: // the only maps are those of attributes
+		case map[string]any: // the only maps are those of attributes and of tags
+			of := "Name"
+			if name == "Tags" {
+				of = "Key"
+			}
 			for _, key := range sortedKeys(value) {
-				writeSQSElement(b, sqsAnswerLists[name], map[string]any{"Name": key, "Value": value[key]})
+				writeSQSElement(b, sqsAnswerLists[name], map[string]any{of: key, "Value": value[key]})
 			}
 		default:
 			writeSQSElement(b, name, value)

@@ -60,7 +60,7 @@ var ignoredParameters = map[string]map[string]string{
 		"Description": "nobody assumes a role here", "MaxSessionDuration": "nobody assumes a role here",
 		"PermissionsBoundary": "nobody assumes a role here", "Tags.Key": "nobody looks at the tags of roles", "Tags.Value": "nobody looks at the tags of roles",
 	},
-	"CreateQueue":         {"tags": "nobody looks at the tags of queues"},
+	"PutRule":             {"RoleArn": "rules deliver to queues, whose policies allow it"},
 	"GetParameter":        {"WithDecryption": "no parameter of the simulator is a SecureString"},
 	"GetParameters":       {"WithDecryption": "no parameter of the simulator is a SecureString"},
 	"GetParametersByPath": {"WithDecryption": "no parameter of the simulator is a SecureString"},
