@@ -42,8 +42,8 @@
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
 // awaitreplacements, moved, confirm, retire, undo, why, whynode, sweepmetrics, sweeping, sweepcap, sweepworkflows,
-// sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames,
-// sweepreservations, sweepstuck, sweep, activities.
+// sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepreservations, sweepleftovers, sweepstuck, sweep,
+// activities.
 package activities
 
 import (

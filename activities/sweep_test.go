@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/workflows"
@@ -33,7 +34,7 @@ import (
 func testScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -41,12 +42,28 @@ func testScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// sweptCloud has instances, and records which of them were terminated and which tags were added.
+// sweptCloud has instances and leftovers, and records which of them were terminated or removed and which tags were added.
 type sweptCloud struct {
 	cloud.Provider
 	instances  []cloud.Instance
+	leftovers  []cloud.Leftover
+	classes    []string // that the last question for leftovers named
 	terminated []string
+	removed    []cloud.Leftover
 	tagged     map[string]map[string]string
+}
+
+func (c *sweptCloud) Leftovers(_ context.Context, classes []*awsv1.EC2NodeClass) ([]cloud.Leftover, error) {
+	c.classes = nil
+	for _, class := range classes {
+		c.classes = append(c.classes, class.Name)
+	}
+	return c.leftovers, nil
+}
+
+func (c *sweptCloud) RemoveLeftover(_ context.Context, leftover cloud.Leftover) error {
+	c.removed = append(c.removed, leftover)
+	return nil
 }
 
 func (c *sweptCloud) Instances(context.Context, cloud.Query) ([]cloud.Instance, error) {

@@ -2,9 +2,9 @@
 //
 // A provider answers questions: what a node class currently selects (ResolveNodeClass), what can be launched for it and
 // at which price (InstanceTypes), what exactly a launch will request (PrepareLaunch), what is running (Instances), how
-// an instance differs from what its class asks for now (Drift), and when a node counts as lost (RepairPolicies). It
-// also acts: it launches (Launch), tags (Tag) and terminates (Terminate) instances, and removes what it created for a
-// class (ReleaseNodeClass).
+// an instance differs from what its class asks for now (Drift), what is left of earlier classes (Leftovers), and when a
+// node counts as lost (RepairPolicies). It also acts: it launches (Launch), tags (Tag) and terminates (Terminate)
+// instances, and removes what it created for a class (ReleaseNodeClass, RemoveLeftover).
 //
 // # Exactly once
 //
@@ -87,9 +87,29 @@ type Provider interface {
 	// Tag adds tags to one instance of this cluster.
 	Tag(ctx context.Context, id string, tags map[string]string) error
 
+	// Leftovers returns what was made for node classes of this cluster and is of no use any more: launch templates that no
+	// launch will name, and instance profiles that none of the classes needs and no instance has. classes are all that
+	// exist. What was made since they were read may be among the answer, so only what is returned again and again is
+	// certain.
+	Leftovers(ctx context.Context, classes []*awsv1.EC2NodeClass) ([]Leftover, error)
+
+	// RemoveLeftover removes one of them. It succeeds if it is gone already. What lacks this cluster's ownership tags is
+	// refused with the kind Forbidden, and what has come into use with the kind Transient.
+	RemoveLeftover(ctx context.Context, leftover Leftover) error
+
 	// RepairPolicies says which conditions of a Node mean that its instance will not recover.
 	RepairPolicies() []RepairPolicy
 }
+
+// Leftover names something that was made for a node class and is of no use any more.
+type Leftover struct {
+	// Kind is the cloud's word for it, such as launch template.
+	Kind string
+	Name string
+}
+
+// String returns the kind and the name.
+func (l Leftover) String() string { return l.Kind + " " + l.Name }
 
 // RepairPolicy is a condition of a Node that is tolerated for a while.
 type RepairPolicy struct {

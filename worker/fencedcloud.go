@@ -39,6 +39,14 @@ func (c fencedCloud) ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeC
 	return c.Provider.ReleaseNodeClass(ctx, class)
 }
 
+// RemoveLeftover removes a launch template or an instance profile.
+func (c fencedCloud) RemoveLeftover(ctx context.Context, leftover cloud.Leftover) error {
+	if err := c.pass(); err != nil {
+		return err
+	}
+	return c.Provider.RemoveLeftover(ctx, leftover)
+}
+
 // PrepareLaunch creates launch templates.
 func (c fencedCloud) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cloud.LaunchRequest, error) {
 	if err := c.pass(); err != nil {

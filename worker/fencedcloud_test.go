@@ -28,6 +28,11 @@ func (c *countingCloud) ReleaseNodeClass(context.Context, *awsv1.EC2NodeClass) e
 	return nil
 }
 
+func (c *countingCloud) RemoveLeftover(context.Context, cloud.Leftover) error {
+	c.asked++
+	return nil
+}
+
 func (c *countingCloud) PrepareLaunch(context.Context, cloud.LaunchSpec) (cloud.LaunchRequest, error) {
 	c.asked++
 	return cloud.LaunchRequest{}, nil
@@ -66,6 +71,7 @@ func TestCloudIsChangedWithTheLeaseOnly(t *testing.T) {
 		for what, ask := range map[string]func(c cloud.Provider) error{
 			"resolve a class": func(c cloud.Provider) error { _, err := c.ResolveNodeClass(t.Context(), nil); return err },
 			"release a class": func(c cloud.Provider) error { return c.ReleaseNodeClass(t.Context(), nil) },
+			"remove":          func(c cloud.Provider) error { return c.RemoveLeftover(t.Context(), cloud.Leftover{}) },
 			"prepare":         func(c cloud.Provider) error { _, err := c.PrepareLaunch(t.Context(), cloud.LaunchSpec{}); return err },
 			"launch":          func(c cloud.Provider) error { _, err := c.Launch(t.Context(), cloud.LaunchRequest{}); return err },
 			"terminate":       func(c cloud.Provider) error { return c.Terminate(t.Context(), nil) },

@@ -26,6 +26,8 @@ type SweepResult struct {
 	Relabelled []string `json:"relabelled,omitempty"`
 	// Ended are workflows that were told that their NodeClaim or Node is gone.
 	Ended []string `json:"ended,omitempty"`
+	// Collected are launch templates and instance profiles that nothing used.
+	Collected []string `json:"collected,omitempty"`
 	// Failed says for some objects why they could not be put right. Failures counts all of them.
 	Failed   []string `json:"failed,omitempty"`
 	Failures int      `json:"failures,omitempty"`

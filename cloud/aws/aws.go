@@ -44,7 +44,7 @@
 // Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, sizetable, disks, machine,
 // capacity, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups, reservations,
 // instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
-// readiness, validate, aws, launch, prepare, nodeclass, drift, interruptionmessage, interruption, interruptionstatus,
+// readiness, validate, aws, launch, prepare, nodeclass, leftovers, drift, interruptionmessage, interruption, interruptionstatus,
 // capacityblocks, repair, volumeprice.
 package aws
 
@@ -197,10 +197,8 @@ func build(cfg aws.Config, options Options) *Provider {
 	p.terminator = &terminator{api: api, cluster: options.Cluster, instances: p.instances}
 	p.terminator.batch = newBatcher(p.bg, p.terminator.end)
 	p.profiles = &profiles{
-		api: iam.NewFromConfig(cfg), cluster: options.Cluster, region: cfg.Region, isolated: options.IsolatedVPC,
-		now: options.Now, log: options.Log, instances: p.instances,
+		api: iam.NewFromConfig(cfg), cluster: options.Cluster, region: cfg.Region, isolated: options.IsolatedVPC, log: options.Log,
 		known: newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),
-		old:   newTTLCache[string, time.Time](24*time.Hour, 256, options.Now),
 	}
 	images := &imageFinder{
 		ec2: api, ssm: ssm.NewFromConfig(cfg), cluster: cluster, now: options.Now,

@@ -24,18 +24,16 @@ type profiles struct {
 	api             *iam.Client
 	cluster, region string
 	isolated        bool // IAM cannot be reached
-	now             func() time.Time
 	log             *zap.Logger
-	instances       *instanceReader
 
-	known *ttlCache[string, struct{}]  // profiles that are there and have their role
-	old   *ttlCache[string, time.Time] // when profiles of former roles were first seen
+	known *ttlCache[string, struct{}] // profiles that are there and have their role
 }
+
+// root returns the path below which the instance profiles of the cluster are. Karpenter's are there too.
+func (p *profiles) root() string { return fmt.Sprintf("/karpenter/%s/%s/", p.region, p.cluster) }
 
 // path returns the path of the instance profiles created for a class, by which they can be found again.
-func (p *profiles) path(class *awsv1.EC2NodeClass) string {
-	return fmt.Sprintf("/karpenter/%s/%s/%s/", p.region, p.cluster, class.UID)
-}
+func (p *profiles) path(class *awsv1.EC2NodeClass) string { return p.root() + string(class.UID) + "/" }
 
 // name returns the name of the profile of a class for its role. It is derived from both, so that a crash between
 // creating a profile and recording it does not lead to a second one, and a new role gets a new profile.
@@ -64,45 +62,7 @@ func (p *profiles) ensure(ctx context.Context, class *awsv1.EC2NodeClass) (strin
 		return "", err
 	}
 	p.known.put(name, struct{}{})
-	if err := p.removeOld(ctx, class, name); err != nil {
-		p.log.Warn("old instance profiles stay for now", zap.String("nodeClass", class.Name), zap.Error(err))
-	}
 	return name, nil
-}
-
-// removeOld deletes the profiles a class had for other roles: an hour after it first saw that they are old, because
-// launches prepared with them may still be under way, and only if no instance uses them.
-func (p *profiles) removeOld(ctx context.Context, class *awsv1.EC2NodeClass, current string) error {
-	profiles, err := p.of(ctx, class)
-	if err != nil {
-		return err
-	}
-	for i := range profiles {
-		profile := &profiles[i]
-		name := aws.ToString(profile.InstanceProfileName)
-		if name == current {
-			continue
-		}
-		since, ok := p.old.get(name)
-		if !ok {
-			p.old.put(name, p.now())
-			continue
-		}
-		if p.now().Sub(since) < time.Hour {
-			continue
-		}
-		users, err := p.instances.describe(ctx, filter("iam-instance-profile.arn", aws.ToString(profile.Arn)), filter(stateFilter, liveStates...))
-		if err != nil {
-			return err
-		}
-		if len(users) > 0 {
-			continue
-		}
-		if err := p.remove(ctx, profile); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // roleName returns a role without its path, which IAM's calls do not accept.
@@ -160,12 +120,10 @@ func (p *profiles) detachRole(ctx context.Context, profile *types.InstanceProfil
 	return classify("RemoveRoleFromInstanceProfile", err)
 }
 
-// of lists the profiles created for a class.
-func (p *profiles) of(ctx context.Context, class *awsv1.EC2NodeClass) ([]types.InstanceProfile, error) {
+// below lists the profiles below a path. The list has no tags.
+func (p *profiles) below(ctx context.Context, path string) ([]types.InstanceProfile, error) {
 	var out []types.InstanceProfile
-	pages := iam.NewListInstanceProfilesPaginator(p.api, &iam.ListInstanceProfilesInput{
-		PathPrefix: aws.String(p.path(class)),
-	})
+	pages := iam.NewListInstanceProfilesPaginator(p.api, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(path)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -212,7 +170,7 @@ func (p *profiles) release(ctx context.Context, class *awsv1.EC2NodeClass) error
 }
 
 func (p *profiles) removeAll(ctx context.Context, class *awsv1.EC2NodeClass) error {
-	profiles, err := p.of(ctx, class)
+	profiles, err := p.below(ctx, p.path(class))
 	if err != nil {
 		return err
 	}

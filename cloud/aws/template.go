@@ -198,26 +198,17 @@ func (s *templateStore) forget(request cloud.LaunchRequest) {
 
 // clean removes the launch templates of a class that are at least this old.
 func (s *templateStore) clean(ctx context.Context, class string, age time.Duration) error {
-	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.api, &ec2.DescribeLaunchTemplatesInput{
-		Filters: []types.Filter{
-			filter("tag:"+awsv1.ClusterTagKey(s.cluster), owned),
-			filter("tag:"+awsv1.NodeClassTagKey, class),
-			filter("launch-template-name", templatePrefix+"*"),
-		},
-		MaxResults: aws.Int32(200),
-	})
+	all, err := s.list(ctx, filter("tag:"+awsv1.ClusterTagKey(s.cluster), owned), filter("tag:"+awsv1.NodeClassTagKey, class),
+		filter("launch-template-name", templatePrefix+"*"))
+	if err != nil {
+		return err
+	}
 	var old []string
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return classify("DescribeLaunchTemplates", err)
-		}
-		for _, found := range page.LaunchTemplates {
-			if name := aws.ToString(found.LaunchTemplateName); age == 0 || s.now().Sub(aws.ToTime(found.CreateTime)) >= age {
-				old = append(old, name)
-			} else {
-				s.learn(name)
-			}
+	for i := range all {
+		if name := aws.ToString(all[i].LaunchTemplateName); s.age(&all[i]) >= age {
+			old = append(old, name)
+		} else {
+			s.learn(name)
 		}
 	}
 	for _, name := range old {
@@ -226,6 +217,24 @@ func (s *templateStore) clean(ctx context.Context, class string, age time.Durati
 		}
 	}
 	return nil
+}
+
+// list returns the launch templates that the filters select, from all pages.
+func (s *templateStore) list(ctx context.Context, filters ...types.Filter) ([]types.LaunchTemplate, error) {
+	var all []types.LaunchTemplate
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.api, &ec2.DescribeLaunchTemplatesInput{Filters: filters, MaxResults: aws.Int32(200)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify("DescribeLaunchTemplates", err)
+		}
+		all = append(all, page.LaunchTemplates...)
+	}
+	return all, nil
+}
+
+func (s *templateStore) age(t *types.LaunchTemplate) time.Duration {
+	return s.now().Sub(aws.ToTime(t.CreateTime))
 }
 
 // remove deletes a template. It succeeds if the template is already gone.

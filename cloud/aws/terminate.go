@@ -61,7 +61,7 @@ func (t *terminator) end(ctx context.Context, ids []string) (map[string]error, e
 				targets = append(targets, id)
 			}
 		case !isOwned(t.cluster, instance.Tags):
-			answers[id] = foreign("TerminateInstances", id)
+			answers[id] = foreign("TerminateInstances", "instance "+id)
 		case instance.State != string(types.InstanceStateNameTerminated) && instance.State != string(types.InstanceStateNameShuttingDown):
 			targets = append(targets, id)
 		}
@@ -73,11 +73,11 @@ func (t *terminator) end(ctx context.Context, ids []string) (map[string]error, e
 	return answers, nil
 }
 
-// foreign returns the error that refuses to touch an instance of another owner.
-func foreign(operation, id string) error {
+// foreign returns the error that refuses to touch something of another owner.
+func foreign(operation, what string) error {
 	return &cloud.Error{
 		Kind: cloud.Forbidden, Reason: "NotOwned", Operation: operation,
-		Err: fmt.Errorf("instance %s does not carry the ownership tags of this cluster", id),
+		Err: fmt.Errorf("%s does not carry the ownership tags of this cluster", what),
 	}
 }
 
@@ -146,7 +146,7 @@ func (p *Provider) Tag(ctx context.Context, id string, tags map[string]string) e
 	}
 	switch {
 	case len(found) == 1 && !isOwned(p.options.Cluster, found[0].Tags):
-		return foreign("CreateTags", id)
+		return foreign("CreateTags", "instance "+id)
 	case len(found) == 0 && !p.instances.justLaunched(id):
 		return unheardOf("CreateTags", id)
 	}
