@@ -82,6 +82,8 @@ func TestEmptiness(t *testing.T) {
 		{name: "expected", pool: nodePool("p"), pending: []*corev1.Pod{newPod("a", "1", "1Gi", func(pod *corev1.Pod) { pod.Status.NominatedNodeName = "n" })}, why: "pods that wait for a node are nominated to it"},
 		{name: "promised to a pod that is gone", node: func(n *plan.Node) { n.Promised = []types.UID{"uid-a"} }, pool: nodePool("p")},
 		{name: "annotated", node: func(n *plan.Node) { n.DoNotDisrupt = true }, pool: nodePool("p"), why: "it is annotated karpenter.sh/do-not-disrupt=true"},
+		{name: "annotated as before v1beta1", node: func(n *plan.Node) { n.DoNotDisrupt, n.Protection = true, karpv1.DoNotConsolidateAnnotationKey }, pool: nodePool("p"),
+			why: "it is annotated karpenter.sh/do-not-consolidate=true"},
 		{name: "static", pool: nodePool("p", func(pool *karpv1.NodePool) { n := int64(1); pool.Spec.Replicas = &n }), why: "its NodePool is static"},
 		{name: "no pool", pool: nodePool("other"), why: `its NodePool "p" does not exist`},
 		{name: "budget", pool: nodePool("p", budgets(karpv1.Budget{Nodes: "0"})), why: "its NodePool's budgets allow 0 of 1 nodes"},

@@ -58,6 +58,33 @@ func TestProtectionOfNodes(t *testing.T) {
 	}
 }
 
+// TestOldAnnotationsOfNodes checks that karpenter.sh/do-not-consolidate, which Karpenter had before v1beta1, still protects.
+func TestOldAnnotationsOfNodes(t *testing.T) {
+	t.Parallel()
+	old, current := karpv1.DoNotConsolidateAnnotationKey, karpv1.DoNotDisruptAnnotationKey
+	for reason, row := range map[string]struct {
+		onNode, onClaim map[string]string
+		protects        bool
+		by              string
+	}{
+		"on the Node":                        {onNode: map[string]string{old: "true"}, protects: true, by: old},
+		"on the claim":                       {onClaim: map[string]string{old: "true"}, protects: true, by: old},
+		"it knew no durations":               {onNode: map[string]string{old: "4h"}},
+		"false protects nothing":             {onNode: map[string]string{old: "false"}},
+		"the newer name decides":             {onNode: map[string]string{old: "true", current: "false"}},
+		"and is the one that people read":    {onNode: map[string]string{old: "true", current: "true"}, protects: true},
+		"an older claim under a newer Node":  {onNode: map[string]string{current: "4h"}, onClaim: map[string]string{old: "true"}, protects: true, by: old},
+		"do-not-evict is for pods":          {onNode: map[string]string{karpv1.DoNotEvictAnnotationKey: "true"}},
+	} {
+		reduce := new(model.Interner)
+		node := reduce.Claim(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: row.onClaim}}).
+			Join(reduce.Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: row.onNode}}))
+		if node.DoNotDisrupt != row.protects || node.Protection != row.by || !node.DoNotDisruptUntil.IsZero() {
+			t.Errorf("%s: protects %v by %q until %v, want %v by %q", reason, node.DoNotDisrupt, node.Protection, node.DoNotDisruptUntil, row.protects, row.by)
+		}
+	}
+}
+
 func TestProtectionSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"soon", "0s", "-1h", "yes", "4"} {

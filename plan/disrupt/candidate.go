@@ -185,10 +185,11 @@ func (j *judge) keepsNode(n *model.Node) *model.Verdict {
 	if !n.Undisruptable(j.now) {
 		return nil
 	}
+	annotation := cmp.Or(n.Protection, karpv1.DoNotDisruptAnnotationKey)
 	if n.DoNotDisruptUntil.IsZero() {
-		return stays(model.CauseNode, "it is annotated %s=true", karpv1.DoNotDisruptAnnotationKey)
+		return stays(model.CauseNode, "it is annotated %s=true", annotation)
 	}
-	return staysUntil(n.DoNotDisruptUntil, model.CauseNode, "it is annotated %s, which holds until %s", karpv1.DoNotDisruptAnnotationKey, lifecycle.Clock(n.DoNotDisruptUntil))
+	return staysUntil(n.DoNotDisruptUntil, model.CauseNode, "it is annotated %s, which holds until %s", annotation, lifecycle.Clock(n.DoNotDisruptUntil))
 }
 
 // expects says why pods may be on their way to a node; nil if none are.

@@ -93,8 +93,11 @@ type Node struct {
 	EndsAt time.Time
 	// Terminating says that the cloud has been told to terminate the instance (condition InstanceTerminating).
 	Terminating bool
-	// DoNotDisrupt says that the Node or its claim carries karpenter.sh/do-not-disrupt, "true" or a duration.
+	// DoNotDisrupt says that the Node or its claim carries karpenter.sh/do-not-disrupt, "true" or a duration, or the older
+	// karpenter.sh/do-not-consolidate.
 	DoNotDisrupt bool
+	// Protection is the annotation that makes the node DoNotDisrupt; empty means karpenter.sh/do-not-disrupt.
+	Protection string
 	// DoNotDisruptUntil is when DoNotDisrupt ends; zero means never. A duration counts from the creation of the object that
 	// carries it, because people see that as its age; kubectl shows nowhere when the node was initialized.
 	DoNotDisruptUntil time.Time

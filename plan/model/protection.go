@@ -26,16 +26,29 @@ func Protection(value string) (protects bool, lasts time.Duration, err error) {
 	return true, lasts, nil
 }
 
+// protect reads what protects a Node or a claim. The older annotation counts only without the newer one, as for pods.
+func (n *Node) protect(annotations map[string]string) {
+	value := annotations[karpv1.DoNotDisruptAnnotationKey]
+	if value == "" && annotations[karpv1.DoNotConsolidateAnnotationKey] == "true" {
+		n.DoNotDisrupt, n.Protection = true, karpv1.DoNotConsolidateAnnotationKey
+		return
+	}
+	protects, lasts, err := Protection(value)
+	if n.DoNotDisrupt = protects; lasts > 0 {
+		n.DoNotDisruptUntil = n.Created.Add(lasts)
+	}
+	if err != nil {
+		n.Misprotected = value
+	}
+}
+
 // protectAlso merges the Node's own protection into the claim's: the longer one wins.
 func (n *Node) protectAlso(node *Node) {
 	n.Misprotected = cmp.Or(node.Misprotected, n.Misprotected)
 	switch {
-	case !node.DoNotDisrupt:
-	case !n.DoNotDisrupt:
-		n.DoNotDisrupt, n.DoNotDisruptUntil = true, node.DoNotDisruptUntil
-	case n.DoNotDisruptUntil.IsZero() || node.DoNotDisruptUntil.IsZero():
-		n.DoNotDisruptUntil = time.Time{}
+	case !node.DoNotDisrupt || n.DoNotDisrupt && n.DoNotDisruptUntil.IsZero():
+	case n.DoNotDisrupt && !node.DoNotDisruptUntil.IsZero() && !n.DoNotDisruptUntil.Before(node.DoNotDisruptUntil):
 	default:
-		n.DoNotDisruptUntil = Later(n.DoNotDisruptUntil, node.DoNotDisruptUntil)
+		n.DoNotDisrupt, n.DoNotDisruptUntil, n.Protection = true, node.DoNotDisruptUntil, node.Protection
 	}
 }

@@ -53,14 +53,7 @@ func (i *Interner) describe(n *Node, object metav1.Object) {
 	n.Deleting = object.GetDeletionTimestamp() != nil
 	n.Replacement = object.GetAnnotations()[karpv1.ReplacementAnnotationKey]
 	n.Created = object.GetCreationTimestamp().Time
-	value := object.GetAnnotations()[karpv1.DoNotDisruptAnnotationKey]
-	protects, lasts, err := Protection(value)
-	if n.DoNotDisrupt = protects; lasts > 0 {
-		n.DoNotDisruptUntil = n.Created.Add(lasts)
-	}
-	if err != nil {
-		n.Misprotected = value
-	}
+	n.protect(object.GetAnnotations())
 }
 
 // Claim reduces a NodeClaim, ignoring the Node of its machine.

@@ -9,6 +9,9 @@ const (
 	// DoNotEvictAnnotationKey is what DoNotDisruptAnnotationKey was called before Karpenter v1beta1. It is still
 	// honoured on pods.
 	DoNotEvictAnnotationKey = Group + "/do-not-evict"
+	// DoNotConsolidateAnnotationKey, "true" on a Node or a NodeClaim, kept a node from consolidation before Karpenter
+	// v1beta1, which has DoNotDisruptAnnotationKey instead. It is still honoured, as the newer one is.
+	DoNotConsolidateAnnotationKey = Group + "/do-not-consolidate"
 	// NodePoolHashAnnotationKey holds the hash of the NodePool's template, on the NodePool and on the claims made
 	// from it. A difference between the two is drift.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
