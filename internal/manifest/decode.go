@@ -184,7 +184,7 @@ func decode(doc document) answer {
 		return wrongly(at, "kind", "is missing: write for example kind: Deployment")
 	case head.APIVersion == "":
 		return wrongly(at, "apiVersion", "is missing: write for example apiVersion: apps/v1")
-	case strings.HasSuffix(head.Kind, "List") && head.Items != nil:
+	case isList(head):
 		return itemsOf(at, head)
 	}
 	gv, err := schema.ParseGroupVersion(head.APIVersion)
@@ -236,6 +236,8 @@ func decodeInto(at place, into value, data []byte) answer {
 	into.SetManagedFields(nil)
 	return answer{object: object{place: at, value: into}}
 }
+
+func isList(head header) bool { return strings.HasSuffix(head.Kind, "List") && head.Items != nil }
 
 // itemsOf unpacks a list. Items of a typed list need not name their kind.
 func itemsOf(at place, head header) answer {

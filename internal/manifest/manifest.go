@@ -8,6 +8,9 @@
 // mistake is reported with the file, the document, the object, the field and what to write instead (mistake.go). Objects of
 // kinds that planning does not use are counted in a note.
 //
+// Documents stops after the first of these steps, for commands that deal with other kinds; Decode is the second one for a
+// type of theirs (document.go).
+//
 // # From objects to pods
 //
 // Workloads become the pods that their controllers would create, and pods are completed as the API server would complete
