@@ -22,7 +22,7 @@
 // Provider implements cloud.Provider with parts that have one subject each, and holds their clients and caches: the
 // catalogue knows what can be bought and what it costs, readiness resolves what node classes select, the validator
 // tests launches of them, and other types handle launch templates, instance profiles, and reading and terminating
-// instances.
+// instances. Package amifamily knows what the nodes of each AMI family get.
 //
 // # Launching
 //

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/tenon-sh/tenon/cloud/aws/amifamily"
+
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
@@ -27,11 +29,12 @@ type shape struct {
 	// rootVolume is the size of the volume that is the node's ephemeral storage otherwise, in bytes.
 	rootVolume int64
 	// family is the AMI family.
-	family string
+	family *amifamily.Family
 	// vmOverhead is the share of memory that the hypervisor and the firmware take.
 	vmOverhead float64
-	// reservedENIs are network interfaces pods get no addresses from.
-	reservedENIs int64
+	// reservedENIs are network interfaces pods get no addresses from. efaOnlyENIs are those of the class that have none, on
+	// the card that pods get addresses from.
+	reservedENIs, efaOnlyENIs int64
 	// ownInterfaces says that the class lists its nodes' network interfaces, and efas is how many of those are EFA. If
 	// it lists none, a node whose claim requests EFA has as many EFA interfaces as its type supports.
 	ownInterfaces bool
@@ -41,8 +44,8 @@ type shape struct {
 // shapeOf returns the shape of a class's nodes.
 func shapeOf(class *awsv1.EC2NodeClass, vmOverhead float64, reservedENIs int64) shape {
 	s := shape{
-		family:       class.AMIFamily(),
-		raid0:        class.Spec.InstanceStorePolicy != nil && *class.Spec.InstanceStorePolicy == awsv1.InstanceStorePolicyRAID0,
+		family:       amifamily.Of(class.AMIFamily()),
+		raid0:        usesInstanceStore(class),
 		rootVolume:   rootVolumeSize(class),
 		vmOverhead:   vmOverhead,
 		reservedENIs: reservedENIs,
@@ -58,15 +61,12 @@ func shapeOf(class *awsv1.EC2NodeClass, vmOverhead float64, reservedENIs int64) 
 		if device.InterfaceType == awsv1.InterfaceTypeEFAOnly {
 			s.efas++
 			if device.NetworkCardIndex == 0 {
-				s.reservedENIs++
+				s.efaOnlyENIs++
 			}
 		}
 	}
 	return s
 }
-
-// eniLimited reports whether the kubelet of the family allows as many pods as the VPC CNI has addresses for.
-func (s *shape) eniLimited() bool { return !strings.HasPrefix(s.family, "Windows") }
 
 // pods returns the maximum number of pods on a node.
 func (s *shape) pods(m *machine) int64 {
@@ -74,10 +74,10 @@ func (s *shape) pods(m *machine) int64 {
 	switch {
 	case s.maxPods != nil:
 		pods = int64(*s.maxPods)
-	case s.eniLimited():
-		pods = m.eniPods(s.reservedENIs)
+	case s.family.PodsByENI:
+		pods = m.eniPods(s.reservedENIs + s.efaOnlyENIs)
 	}
-	if s.podsPerCore != nil && *s.podsPerCore > 0 && s.family != awsv1.AMIFamilyBottlerocket {
+	if s.podsPerCore != nil && *s.podsPerCore > 0 && s.family.PodsPerCore {
 		pods = min(pods, int64(*s.podsPerCore)*m.vcpus)
 	}
 	return pods
@@ -169,11 +169,11 @@ func (s *shape) kept(m *machine) ([]corev1.ResourceList, error) {
 
 // defaultKubeReserved returns what the EKS images reserve for the kubelet and the container runtime: memory of 11 MiB
 // per pod plus 255 MiB, and CPU of 6% of the first vCPU, 1% of the second, 0.5% of each of the next two, and 0.25% of
-// each of the others.
+// each of the others. Most families count the pods of all network interfaces for it, those of reserved ones included.
 func (s *shape) defaultKubeReserved(m *machine) corev1.ResourceList {
 	pods := s.pods(m)
-	if s.eniLimited() && s.family != awsv1.AMIFamilyBottlerocket {
-		pods = m.eniPods(s.reservedENIs)
+	if s.family.ReservesByENI {
+		pods = m.eniPods(s.efaOnlyENIs)
 	}
 	var milli float64
 	for _, band := range []struct{ from, to, share float64 }{

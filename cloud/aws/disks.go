@@ -7,43 +7,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/tenon-sh/tenon/cloud/aws/amifamily"
+
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
 // defaultVolumeGiB is the size of the volume pods write to if nothing else is specified.
 const defaultVolumeGiB = 20
 
-// ephemeralDevice returns the device whose volume is the node's ephemeral storage, or "" for Custom images, whose
-// devices only their maker knows.
-func ephemeralDevice(family string) string {
-	switch family {
-	case awsv1.AMIFamilyBottlerocket:
-		return "/dev/xvdb"
-	case awsv1.AMIFamilyAL2, awsv1.AMIFamilyAL2023:
-		return "/dev/xvda"
-	case awsv1.AMIFamilyCustom:
-		return ""
-	default:
-		return "/dev/sda1"
-	}
-}
-
 // blockDevices returns the disks of a class's nodes: its own, or those of its AMI family.
 func blockDevices(class *awsv1.EC2NodeClass) []*awsv1.BlockDeviceMapping {
 	if len(class.Spec.BlockDeviceMappings) > 0 {
 		return class.Spec.BlockDeviceMappings
 	}
-	family := class.AMIFamily()
-	switch family {
-	case awsv1.AMIFamilyCustom:
-		return nil
-	case awsv1.AMIFamilyBottlerocket:
-		return []*awsv1.BlockDeviceMapping{defaultDisk("/dev/xvda", 4), defaultDisk("/dev/xvdb", defaultVolumeGiB)}
-	case awsv1.AMIFamilyAL2, awsv1.AMIFamilyAL2023:
-		return []*awsv1.BlockDeviceMapping{defaultDisk("/dev/xvda", defaultVolumeGiB)}
-	default:
-		return []*awsv1.BlockDeviceMapping{defaultDisk("/dev/sda1", 50)}
+	var disks []*awsv1.BlockDeviceMapping
+	for _, volume := range amifamily.Of(class.AMIFamily()).Volumes {
+		disks = append(disks, defaultDisk(volume.Device, volume.GiB))
 	}
+	return disks
 }
 
 func defaultDisk(device string, gib int64) *awsv1.BlockDeviceMapping {
@@ -56,24 +37,29 @@ func defaultDisk(device string, gib int64) *awsv1.BlockDeviceMapping {
 }
 
 // rootVolumeSize returns the size in bytes of the volume that is a node's ephemeral storage: the one marked as root
-// volume, else the one on the family's own device, else, for a Custom image, the last one.
+// volume, else the one on the family's own device, which is the last one for a Custom image. The size of a volume that the
+// class gives no size counts as the family's default.
 func rootVolumeSize(class *awsv1.EC2NodeClass) int64 {
-	disks := blockDevices(class)
-	device := ephemeralDevice(class.AMIFamily())
-	var chosen *awsv1.BlockDeviceMapping
-	for _, disk := range disks {
-		switch {
-		case disk.RootVolume:
-			chosen = disk
-		case chosen != nil && chosen.RootVolume:
-		case device == "" || aws.ToString(disk.DeviceName) == device:
-			chosen = disk
+	family := amifamily.Of(class.AMIFamily())
+	size := int64(defaultVolumeGiB) << 30
+	for _, volume := range family.Volumes {
+		if volume.Device == family.PodDevice {
+			size = volume.GiB << 30
 		}
 	}
-	if chosen == nil || chosen.EBS == nil || chosen.EBS.VolumeSize == nil {
-		return defaultVolumeGiB << 30
+	for i, disk := range class.Spec.BlockDeviceMappings {
+		if disk.EBS == nil || disk.EBS.VolumeSize == nil {
+			continue
+		}
+		if disk.RootVolume {
+			return disk.EBS.VolumeSize.Value()
+		}
+		last := i == len(class.Spec.BlockDeviceMappings)-1
+		if family.PodDevice == "" && last || aws.ToString(disk.DeviceName) == family.PodDevice {
+			size = disk.EBS.VolumeSize.Value()
+		}
 	}
-	return chosen.EBS.VolumeSize.Value()
+	return size
 }
 
 // templateDisks renders the disks for a launch template. EC2 counts volumes in whole GiB.

@@ -201,10 +201,10 @@ func imageSelectors(images []awsv1.AMI) runsOn {
 	return out
 }
 
-// imageFor returns the first image that runs on a machine.
-func (r runsOn) imageFor(m *machine) (string, bool) {
+// imageFor returns the first image that runs on machines with these labels.
+func (r runsOn) imageFor(machine map[string]string) (string, bool) {
 	for _, image := range r {
-		if image.selector.Matches(labels.Set(m.labels)) {
+		if image.selector.Matches(labels.Set(machine)) {
 			return image.id, true
 		}
 	}

@@ -67,13 +67,16 @@ func TestReduceImage(t *testing.T) {
 
 func TestImageFor(t *testing.T) {
 	t.Parallel()
+	gpus := func(operator corev1.NodeSelectorOperator) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: awsv1.LabelInstanceGPUCount, Operator: operator}
+	}
 	plain := func(arch string) []corev1.NodeSelectorRequirement {
-		return append([]corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, arch)}, plainOnly...)
+		return []corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, arch), gpus(corev1.NodeSelectorOpDoesNotExist)}
 	}
 	images := imageSelectors([]awsv1.AMI{
 		{ID: "ami-amd", Requirements: plain("amd64")},
 		{ID: "ami-arm", Requirements: plain("arm64")},
-		{ID: "ami-gpu", Requirements: append([]corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, "amd64")}, gpuOnly...)},
+		{ID: "ami-gpu", Requirements: []corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, "amd64"), gpus(corev1.NodeSelectorOpExists)}},
 	})
 	for _, tc := range []struct {
 		labels map[string]string
@@ -84,37 +87,29 @@ func TestImageFor(t *testing.T) {
 		{map[string]string{corev1.LabelArchStable: "amd64", awsv1.LabelInstanceGPUCount: "1"}, "ami-gpu"},
 		{map[string]string{corev1.LabelArchStable: "arm64", awsv1.LabelInstanceGPUCount: "1"}, ""},
 	} {
-		if got, _ := images.imageFor(&machine{labels: tc.labels}); got != tc.want {
+		if got, _ := images.imageFor(tc.labels); got != tc.want {
 			t.Errorf("image for %v is %q; want %q", tc.labels, got, tc.want)
 		}
 	}
 }
 
-func TestAliasVariants(t *testing.T) {
+func TestUnsupportedAlias(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		alias awsv1.Alias
-		first string
-		count int
+	for text, tc := range map[string]struct {
+		first, last string // versions of Kubernetes with images; one of them
 	}{
-		{alias: awsv1.Alias{Family: awsv1.AMIFamilyAL2023, Version: "latest"},
-			first: "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id", count: 5},
-		{alias: awsv1.Alias{Family: awsv1.AMIFamilyAL2023, Version: "v20260101"},
-			first: "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.34-v20260101/image_id", count: 5},
-		{alias: awsv1.Alias{Family: awsv1.AMIFamilyBottlerocket, Version: "v1.30.0"},
-			first: "/aws/service/bottlerocket/aws-k8s-1.34/x86_64/1.30.0/image_id", count: 4},
-		{alias: awsv1.Alias{Family: awsv1.AMIFamilyAL2, Version: "latest"},
-			first: "/aws/service/eks/optimized-ami/1.34/amazon-linux-2/recommended/image_id", count: 4},
-		{alias: awsv1.Alias{Family: awsv1.AMIFamilyWindows2022, Version: "latest"},
-			first: "/aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.34/image_id", count: 1},
+		"al2@latest":         {last: "1.32"},
+		"windows2025@latest": {first: "1.35"},
 	} {
-		got := aliasVariants(tc.alias, "1.34")
-		if len(got) != tc.count || got[0].parameter != tc.first {
-			t.Errorf("aliasVariants(%s) = %d of them, first %s; want %d, %s", tc.alias, len(got), got[0].parameter, tc.count, tc.first)
+		alias, err := awsv1.ParseAlias(text)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if unsupportedAlias(awsv1.Alias{Family: awsv1.AMIFamilyAL2, Version: "latest"}, "1.33") == "" {
-		t.Error("AL2 passes for Kubernetes 1.33")
+		for kubernetes, has := range map[string]bool{"1.32": tc.last != "", "1.33": false, "1.34": false, "1.35": tc.first != "", "1.36": tc.first != ""} {
+			if why := unsupportedAlias(alias, kubernetes); (why == "") != has {
+				t.Errorf("%s for Kubernetes %s: %q, want images: %t", text, kubernetes, why, has)
+			}
+		}
 	}
 }
 

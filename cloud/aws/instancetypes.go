@@ -37,6 +37,7 @@ type resolvedClass struct {
 // classNode is a machine as a node of the class.
 type classNode struct {
 	machine               *machine
+	labels                map[string]string
 	image                 string
 	pods                  int64
 	capacity, allocatable corev1.ResourceList
@@ -100,7 +101,8 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*
 		if !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }) {
 			continue
 		}
-		image, ok := images.imageFor(m)
+		labels := m.labelsAs(size.family)
+		image, ok := images.imageFor(labels)
 		if !ok {
 			continue
 		}
@@ -108,7 +110,7 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*
 		if err != nil {
 			return nil, err
 		}
-		resolved.nodes = append(resolved.nodes, classNode{m, image, size.pods(m), capacity, allocatable})
+		resolved.nodes = append(resolved.nodes, classNode{m, labels, image, size.pods(m), capacity, allocatable})
 	}
 	resolved.byName = make(map[string]*classNode, len(resolved.nodes))
 	for i := range resolved.nodes {
@@ -157,7 +159,7 @@ func (r *resolvedClass) price(market market) []*cloud.InstanceType {
 		node := &r.nodes[i]
 		out[i] = &cloud.InstanceType{
 			Name:        node.machine.name,
-			Labels:      node.machine.labels,
+			Labels:      node.labels,
 			Capacity:    node.capacity,
 			Allocatable: node.allocatable,
 			Offerings:   r.offeringsOf(node.machine, market),

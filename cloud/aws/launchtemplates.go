@@ -72,7 +72,7 @@ func (s *templateStore) of(ctx context.Context, class *awsv1.EC2NodeClass, nodeP
 	if err != nil {
 		return template{}, err
 	}
-	userData, err := userData(cluster, class, labels, taints, key.pods)
+	userData, err := userData(cluster, class, labels, taints, key.image, key.pods)
 	if err != nil {
 		return template{}, err
 	}

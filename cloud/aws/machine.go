@@ -3,6 +3,7 @@ package aws
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/tenon-sh/tenon/cloud/aws/amifamily"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
@@ -245,6 +248,19 @@ func machineLabels(info *types.InstanceTypeInfo, m *machine) map[string]string {
 		set[awsv1.LabelInstanceLocalNVME] = strconv.FormatInt(m.storeGB, 10)
 	}
 	acceleratorLabels(info, set)
+	return set
+}
+
+// labelsAs returns the labels of the machine as a node of a family: those of all families, and those of its operating system.
+func (m *machine) labelsAs(family *amifamily.Family) map[string]string {
+	if family.OS == m.labels[corev1.LabelOSStable] {
+		return m.labels // shared by all classes: there are many types
+	}
+	set := maps.Clone(m.labels)
+	set[corev1.LabelOSStable] = family.OS
+	if family.WindowsBuild != "" {
+		set[corev1.LabelWindowsBuild] = family.WindowsBuild
+	}
 	return set
 }
 

@@ -118,7 +118,7 @@ spec:
 	for name, tc := range cases {
 		class := &awsv1.EC2NodeClass{Spec: tc.spec}
 		class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}
-		got, err := userData(tc.cluster, class, tc.labels, tc.taints, 29)
+		got, err := userData(tc.cluster, class, tc.labels, tc.taints, "ami-1", 29)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

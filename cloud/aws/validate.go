@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/amifamily"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -47,13 +48,15 @@ type validator struct {
 // validate checks whether launches of the class would work, by looking at the class and by dry runs. The other parts
 // have to be resolved first.
 func (v *validator) validate(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
-	switch family := class.AMIFamily(); family {
-	case awsv1.AMIFamilyAL2023, awsv1.AMIFamilyCustom:
-	default:
-		return bad(unsupportedFamily, "%s", unsupportedFamilyMessage(family)), nil
+	family := amifamily.Of(class.AMIFamily())
+	if !family.Supported() {
+		return bad("UnsupportedAMIFamily", "spec.amiFamily: Tenon writes no user data for %s; use AL2023, AL2, or Custom with your own user data", family.Name), nil
 	}
 	if errs := class.Validate(); len(errs) > 0 {
 		return bad("ValidationFailed", "%v", errs.ToAggregate()), nil
+	}
+	if errs := family.Unsupported(class); len(errs) > 0 {
+		return bad("UnsupportedByAMIFamily", "%v", errs.ToAggregate()), nil
 	}
 	for _, part := range []string{
 		awsv1.ConditionTypeAMIsReady, awsv1.ConditionTypeSubnetsReady, awsv1.ConditionTypeSecurityGroupsReady,

@@ -39,9 +39,11 @@ const (
 	bottlerocketGiB = 2
 )
 
-// Image is an image with Amazon Linux 2023 that the account has besides Amazon's images.
+// Image is an image that the account has besides Amazon's images.
 type Image struct {
 	Name string `json:"name"`
+	// Family is what machines of the image read their user data as: AL2023, which is the default, or AL2.
+	Family string `json:"family,omitempty"`
 	// Arch is the architecture in EC2's spelling: x86_64 or arm64.
 	Arch string `json:"arch"`
 	// Owner is the id of the account that owns the image; empty for the simulated account.
@@ -70,10 +72,11 @@ func ImageID(name string) string { return imageID(name) }
 func (i Image) add(kubernetes string) *image {
 	owner := i.Owner
 	setDefault(&owner, accountID)
+	setDefault(&i.Family, "AL2023")
 	setDefault(&i.RootGiB, rootSizeGiB)
 	return &image{
 		BootMode: i.BootMode, NoENA: i.NoENA, Root: rootDevice, RootGiB: i.RootGiB,
-		ID: imageID(i.Name), Name: i.Name, Arch: i.Arch, Created: i.Created, Family: "AL2023", Kubernetes: kubernetes,
+		ID: imageID(i.Name), Name: i.Name, Arch: i.Arch, Created: i.Created, Family: i.Family, Kubernetes: kubernetes,
 		Owner: owner, Public: i.Public, Shared: i.Shared, Tags: i.Tags, Deprecated: i.Deprecated,
 	}
 }

@@ -44,7 +44,7 @@ type machine struct {
 
 // node returns the Node that the machine's kubelet registers. It fails with the reason if the kubelet cannot start.
 func (m *machine) node() (*corev1.Node, error) {
-	setup, err := parseUserData(m.userData)
+	setup, err := parseUserData(m.image.Family, m.userData)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (m *machine) node() (*corev1.Node, error) {
 	if readyAt.IsZero() {
 		readyAt = m.instance.BootAt.Add(never)
 	}
-	i := &m.instance
+	i, system := &m.instance, m.system()
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.hostname, Labels: m.labels(setup),
@@ -79,16 +79,29 @@ func (m *machine) node() (*corev1.Node, error) {
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: strings.ReplaceAll(i.ID, "i-", "ec2"), SystemUUID: strings.ReplaceAll(i.ID, "i-", "ec2"), BootID: i.ID,
-				KernelVersion: "6.12.46-66.121.amzn2023." + uname(m.itype.Arch), OSImage: "Amazon Linux 2023", ContainerRuntimeVersion: "containerd://2.1.4",
-				KubeletVersion: m.kubeletVer, OperatingSystem: "linux", Architecture: m.itype.Arch,
+				KernelVersion: system.kernel, OSImage: system.image, ContainerRuntimeVersion: "containerd://2.1.4",
+				KubeletVersion: m.kubeletVer, OperatingSystem: system.name, Architecture: m.itype.Arch,
 			},
 		},
 	}, nil
 }
 
+// operatingSystem is what a kubelet reports of its machine's operating system.
+type operatingSystem struct{ name, image, kernel string }
+
+// system returns the operating system of the machine's image.
+func (m *machine) system() operatingSystem {
+	switch arch := uname(m.itype.Arch); m.image.Family {
+	case "AL2":
+		return operatingSystem{"linux", "Amazon Linux 2", "5.10.245-241.976.amzn2." + arch}
+	default:
+		return operatingSystem{"linux", "Amazon Linux 2023", "6.12.46-66.121.amzn2023." + arch}
+	}
+}
+
 // nodeIP returns the kubelet's node IP, of the same family as the cluster's services.
 func (m *machine) nodeIP(k *kubeletSetup) string {
-	if isIPv6(k.cidr) {
+	if k.ipv6 {
 		return m.instance.ipv6()
 	}
 	return m.instance.PrivateIP
@@ -106,20 +119,20 @@ func uname(arch string) string {
 	return "x86_64"
 }
 
-// check fails where nodeadm or the kubelet would.
+// check fails where the program that makes the machine a node would, or the kubelet.
 func (m *machine) check(k *kubeletSetup) error {
 	switch {
 	case k.clusterName == "":
-		return errors.New("nodeadm: Name is missing in cluster configuration")
+		return fmt.Errorf("%s: Name is missing in cluster configuration", k.program)
 	case k.endpoint == "":
-		return errors.New("nodeadm: Apiserver endpoint is missing in cluster configuration")
+		return fmt.Errorf("%s: Apiserver endpoint is missing in cluster configuration", k.program)
 	case !k.caGiven && m.caKnown:
-		return errors.New("nodeadm: Certificate authority is missing in cluster configuration")
-	case k.byNodeadm && k.cidr == "":
+		return fmt.Errorf("%s: Certificate authority is missing in cluster configuration", k.program)
+	case k.program == "nodeadm" && k.cidr == "":
 		return errors.New("nodeadm: CIDR is missing in cluster configuration")
-	case isIPv6(k.cidr) && m.instance.ipv6() == "":
-		// nodeadm reads the interface's IPv6 address from the instance metadata and passes it to the kubelet as node IP.
-		return errors.New("nodeadm: no IPv6 address on the primary network interface, but the cluster's service range is an IPv6 one")
+	case k.ipv6 && m.instance.ipv6() == "":
+		// The program reads the interface's IPv6 address from the instance metadata and passes it to the kubelet as node IP.
+		return errors.New(k.program + ": no IPv6 address on the primary network interface, but the cluster's service range is an IPv6 one")
 	case m.endpoint != "" && strings.TrimSuffix(k.endpoint, "/") != strings.TrimSuffix(m.endpoint, "/"):
 		return fmt.Errorf("kubelet: registers with %s, which is not this cluster's %s", k.endpoint, m.endpoint)
 	}
@@ -159,9 +172,9 @@ func (m *machine) labels(k *kubeletSetup) map[string]string {
 		SimulatedLabel:                      "true",
 		corev1.LabelHostname:                m.hostname,
 		corev1.LabelArchStable:              m.itype.Arch,
-		corev1.LabelOSStable:                "linux",
+		corev1.LabelOSStable:                m.system().name,
 		"beta.kubernetes.io/arch":           m.itype.Arch,
-		"beta.kubernetes.io/os":             "linux",
+		"beta.kubernetes.io/os":             m.system().name,
 		corev1.LabelInstanceTypeStable:      m.itype.Name,
 		corev1.LabelInstanceType:            m.itype.Name,
 		corev1.LabelTopologyZone:            m.instance.Zone,

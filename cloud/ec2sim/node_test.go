@@ -136,14 +136,22 @@ func TestKubeletDoesNotComeUp(t *testing.T) {
 	}
 }
 
-func TestNodeOfABootstrapScript(t *testing.T) {
-	t.Parallel()
-	script := `#!/bin/bash -xe
+const bootstrapScript = `#!/bin/bash -xe
 /etc/eks/bootstrap.sh 'tenon' --apiserver-endpoint 'https://10.0.0.1' --b64-cluster-ca 'UEVN' \
   --use-max-pods false \
-  --kubelet-extra-args '--node-labels=a=b,c=d --max-pods=20 --register-with-taints=k=v:NoSchedule'
+  --kubelet-extra-args '--node-labels="a=b,c=d" --max-pods=20 --register-with-taints="k=v:NoSchedule" --eviction-hard="memory.available<5%"' --local-disks raid0
 `
-	node, err := testMachine(t, "g5.12xlarge", script).node()
+
+func al2Machine(t *testing.T, typeName, userData string) *machine {
+	t.Helper()
+	m := testMachine(t, typeName, userData)
+	m.image = &image{Family: "AL2", Kubernetes: "1.32"}
+	return m
+}
+
+func TestNodeOfABootstrapScript(t *testing.T) {
+	t.Parallel()
+	node, err := al2Machine(t, "g5.12xlarge", bootstrapScript).node()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +160,31 @@ func TestNodeOfABootstrapScript(t *testing.T) {
 	}
 	if gpus := node.Status.Capacity["nvidia.com/gpu"]; gpus.Value() != 4 {
 		t.Errorf("GPUs: %s", gpus.String())
+	}
+	if got := node.Status.Capacity.StorageEphemeral().Value(); got < 3000e9 {
+		t.Errorf("ephemeral storage %d, want the instance store's", got)
+	}
+	if got := node.Status.NodeInfo.OSImage; got != "Amazon Linux 2" {
+		t.Errorf("operating system %s", got)
+	}
+}
+
+func TestBootstrapScriptDoesNotRun(t *testing.T) {
+	t.Parallel()
+	for reason, userData := range map[string]string{
+		"bootstrap.sh: Name is missing": nodeConfigMIME, // AL2 has no nodeadm
+		"of which it would use nothing": strings.ReplaceAll(bootstrapScript, "--kubelet-extra-args '", "--kubelet-extra-args='"),
+		"must be provided":              strings.ReplaceAll(bootstrapScript, "--use-max-pods false", "--ip-family ipv6"),
+		`argument "--local-disk"`:       strings.ReplaceAll(bootstrapScript, "--local-disks", "--local-disk"),
+		"without a value":               strings.ReplaceAll(bootstrapScript, "--local-disks raid0", "--local-disks"),
+		"not this cluster":              strings.ReplaceAll(bootstrapScript, "https://10.0.0.1", "https://10.9.9.9"),
+		"Certificate authority":         strings.ReplaceAll(bootstrapScript, "UEVN", ""),
+		"is not a taint":                strings.ReplaceAll(bootstrapScript, "k=v:NoSchedule", "k=v"),
+		"--max-pods":                    strings.ReplaceAll(bootstrapScript, "--max-pods=20", "--max-pods=many"),
+	} {
+		if _, err := al2Machine(t, "m5.large", userData).node(); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("error is %v, want one that says %q", err, reason)
+		}
 	}
 }
 
@@ -209,7 +242,7 @@ func TestUserDataThatNodeadmTakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		setup, err := parseUserData(string(text))
+		setup, err := parseUserData("AL2023", string(text))
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -218,6 +251,50 @@ func TestUserDataThatNodeadmTakes(t *testing.T) {
 		if setup.clusterName != "blue" || setup.endpoint == "" || !setup.caGiven || setup.cidr == "" || setup.maxPods != 29 ||
 			len(setup.taints) == 0 || setup.labels["karpenter.sh/do-not-sync-taints"] != "true" || (setup.labels["own"] == "yes") != own {
 			t.Errorf("%s is read as %+v", file, setup)
+		}
+	}
+}
+
+// TestUserDataOfFamilies parses the user data that cloud/aws writes for each family, as machines of the family do.
+func TestUserDataOfFamilies(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../aws/testdata/families/userdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]int{}
+	for _, file := range files {
+		family := ""
+		for prefix, name := range map[string]string{"al2023": "AL2023", "reserved-": "AL2023", "al2-": "AL2", "al2.": "AL2"} {
+			if strings.HasPrefix(filepath.Base(file), prefix) {
+				family = name
+			}
+		}
+		if family == "" {
+			continue // a Custom image has whatever its user gives it
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setup, err := parseUserData(family, string(text))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		read[family]++
+		name := filepath.Base(file)
+		if setup.clusterName != "blue" || setup.endpoint == "" || !setup.caGiven || setup.maxPods == 0 || len(setup.taints) != 4 ||
+			setup.labels["karpenter.sh/do-not-sync-taints"] != "true" || setup.labels["team"] != "search" ||
+			setup.raid0 != strings.Contains(name, "instance-store") || setup.ipv6 != strings.Contains(name, "ipv6") ||
+			(setup.kubeReserved["memory"] == "300Mi") != strings.Contains(name, "every-kubelet-setting") ||
+			(setup.evictionHard["memory.available"] == "5%") != strings.Contains(name, "every-kubelet-setting") {
+			t.Errorf("%s is read as %+v", file, setup)
+		}
+	}
+	for _, family := range []string{"AL2023", "AL2"} {
+		if read[family] == 0 {
+			t.Errorf("no user data of %s", family)
 		}
 	}
 }

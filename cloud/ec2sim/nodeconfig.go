@@ -120,6 +120,24 @@ func mergeDocuments(under, over map[string]any) map[string]any {
 	return out
 }
 
+// applyNodeConfigs applies the NodeConfigs of an AL2023 machine: those of MIME parts, or a bare one, merged in order.
+func (k *kubeletSetup) applyNodeConfigs(text string) error {
+	k.program = "nodeadm"
+	parts, err := splitUserData(text)
+	if err != nil {
+		return err
+	}
+	var merged mergedNodeConfig
+	for _, p := range parts {
+		if p.kind == "application/node.eks.aws" {
+			if err := merged.add(p.body); err != nil {
+				return err
+			}
+		}
+	}
+	return merged.apply(k)
+}
+
 // apply sets the kubelet's settings in k. Its flags take precedence over its configuration file.
 func (m *mergedNodeConfig) apply(k *kubeletSetup) error {
 	if m.count == 0 {
@@ -134,7 +152,7 @@ func (m *mergedNodeConfig) apply(k *kubeletSetup) error {
 		return fmt.Errorf("kubelet: configuration: %w", err)
 	}
 	cluster := m.last.Spec.Cluster
-	k.byNodeadm, k.clusterName, k.endpoint, k.cidr = true, cluster.Name, cluster.APIServerEndpoint, cluster.CIDR
+	k.clusterName, k.endpoint, k.cidr, k.ipv6 = cluster.Name, cluster.APIServerEndpoint, cluster.CIDR, isIPv6(cluster.CIDR)
 	k.caGiven = len(cluster.CertificateAuthority) > 0
 	k.raid0 = m.last.Spec.Instance.LocalStorage.Strategy == "RAID0"
 	k.maxPods, k.podsPerCore, k.taints = int(config.MaxPods), int(config.PodsPerCore), config.RegisterWithTaints

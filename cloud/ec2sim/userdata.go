@@ -1,7 +1,6 @@
 package ec2sim
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -21,11 +20,12 @@ type userData struct {
 
 // kubeletSetup is the kubelet's configuration from a machine's user data.
 type kubeletSetup struct {
-	byNodeadm      bool // there is a NodeConfig
+	program        string // that makes the machine a node: nodeadm, bootstrap.sh
 	clusterName    string
 	endpoint       string
 	caGiven        bool
-	cidr           string
+	cidr           string // of services; only nodeadm needs it
+	ipv6           bool   // the node's own address is an IPv6 address
 	labels         map[string]string
 	taints         []corev1.Taint
 	maxPods        int
@@ -36,29 +36,17 @@ type kubeletSetup struct {
 	raid0          bool // instance store holds the pods' ephemeral storage
 }
 
-// parseUserData parses user data as an AL2023 machine does: MIME parts or a bare document. It merges NodeConfigs in
-// order, and takes the kubelet arguments from a call of bootstrap.sh in a shell script.
-func parseUserData(text string) (*kubeletSetup, error) {
+// parseUserData parses user data as a machine of the image's family does.
+func parseUserData(family, text string) (*kubeletSetup, error) {
 	setup := &kubeletSetup{
 		labels: map[string]string{}, kubeReserved: map[string]string{}, systemReserved: map[string]string{}, evictionHard: map[string]string{},
 	}
-	parts, err := splitUserData(text)
-	if err != nil {
-		return nil, err
+	switch family {
+	case "AL2":
+		return setup, setup.applyScripts(text)
+	default:
+		return setup, setup.applyNodeConfigs(text)
 	}
-	var merged mergedNodeConfig
-	for _, p := range parts {
-		switch p.kind {
-		case "application/node.eks.aws":
-			err = merged.add(p.body)
-		case "text/x-shellscript":
-			err = setup.applyScript(p.body)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return setup, merged.apply(setup)
 }
 
 type userDataPart struct {
@@ -130,12 +118,12 @@ func (k *kubeletSetup) applyFlag(flag string) error {
 			}
 			k.taints = append(k.taints, taint)
 		}
-	case "--max-pods":
+	case "--max-pods", "--pods-per-core":
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			return fmt.Errorf("--max-pods: %w", err)
+			return fmt.Errorf("kubelet: %s: %w", name, err)
 		}
-		k.maxPods = n
+		*map[string]*int{"--max-pods": &k.maxPods, "--pods-per-core": &k.podsPerCore}[name] = n
 	case "--kube-reserved":
 		copyPairs(k.kubeReserved, value, "=")
 	case "--system-reserved":
@@ -166,63 +154,4 @@ func parseTaint(text string) (corev1.Taint, error) {
 		}
 	}
 	return taint, fmt.Errorf("%q is not a taint", text)
-}
-
-// applyScript applies a call of AL2's /etc/eks/bootstrap.sh, if the script has one.
-func (k *kubeletSetup) applyScript(body string) error {
-	lines := bufio.NewScanner(strings.NewReader(strings.ReplaceAll(body, "\\\n", " ")))
-	for lines.Scan() {
-		words := shellWords(lines.Text())
-		if len(words) < 2 || !strings.HasSuffix(words[0], "/etc/eks/bootstrap.sh") {
-			continue
-		}
-		k.clusterName = strings.Trim(words[1], `'"`)
-		for n := 2; n+1 < len(words); n += 2 {
-			switch words[n] {
-			case "--apiserver-endpoint":
-				k.endpoint = words[n+1]
-			case "--b64-cluster-ca":
-				k.caGiven = true
-			case "--kubelet-extra-args":
-				for flag := range strings.FieldsSeq(words[n+1]) {
-					if err := k.applyFlag(flag); err != nil {
-						return err
-					}
-				}
-			case "--use-max-pods", "--container-runtime", "--dns-cluster-ip", "--ip-family":
-			default:
-				n-- // a flag without a value
-			}
-		}
-	}
-	return lines.Err()
-}
-
-// shellWords splits a line at blanks outside quotes and removes the quotes.
-func shellWords(line string) []string {
-	var words []string
-	var word strings.Builder
-	quote := rune(0)
-	open := false
-	for _, r := range line {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '\'' || r == '"'):
-			quote, open = r, true
-		case quote == 0 && (r == ' ' || r == '\t'):
-			if open {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			open = false
-		default:
-			word.WriteRune(r)
-			open = true
-		}
-	}
-	if open {
-		words = append(words, word.String())
-	}
-	return words
 }

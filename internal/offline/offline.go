@@ -108,8 +108,8 @@ func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) 
 		}
 	}
 	for _, condition := range status.Conditions {
-		// Ready repeats what the others say, and an image may be missing here that exists in AWS.
-		own := condition.Type != karpv1.ConditionTypeReady && condition.Type != awsv1.ConditionTypeAMIsReady
+		// Ready repeats what the others say, and an image may be missing here that exists in AWS, unless its alias has none.
+		own := condition.Type != karpv1.ConditionTypeReady && (condition.Type != awsv1.ConditionTypeAMIsReady || condition.Reason == "UnsupportedAlias")
 		if condition.Status == metav1.ConditionFalse && own {
 			notes = append(notes, "it would not become Ready: "+condition.Message)
 		}

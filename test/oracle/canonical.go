@@ -99,7 +99,7 @@ func reduce(call ec2sim.Call, templates map[string]string) Document {
 	if encoded, ok := document["LaunchTemplateData.UserData"]; ok {
 		delete(document, "LaunchTemplateData.UserData")
 		if text, err := base64.StdEncoding.DecodeString(encoded); err == nil {
-			maps.Copy(document, userData("UserData", string(text)))
+			maps.Copy(document, UserData("UserData", string(text)))
 		} else {
 			document["UserData"] = encoded
 		}

@@ -37,7 +37,6 @@ const providerModule = "github.com/aws/karpenter-provider-aws"
 
 // notPlayed are the examples that are left out, with the reason.
 var notPlayed = map[string]string{
-	"al2-custom-ami":           "Tenon has no AL2 family, and there are no AL2 images for the Kubernetes versions it supports",
 	"bottlerocket":             "Tenon has no Bottlerocket family, and says so in the EC2NodeClass's condition",
 	"br-custom-userdata":       "as bottlerocket",
 	"custom-family":            "its user data calls a bootstrap.sh for a cluster of another name, so its nodes do not join",
@@ -49,7 +48,13 @@ var notPlayed = map[string]string{
 }
 
 // standIns replaces what the examples leave to the reader, and a release of AL2023 that is older than the simulated account.
-var standIns = strings.NewReplacer("al2023@v20240625", "al2023@v20261102")
+var standIns = strings.NewReplacer("al2023@v20240625", "al2023@v20261102", "ami-123", "${IMAGE}")
+
+// exampleImages are the images of the account that examples select by their ids.
+var exampleImages = map[string]*ec2sim.Image{"al2-custom-ami": ownAL2}
+
+// ownAL2 is an image of Amazon Linux 2: Amazon has none for the laboratory's version of Kubernetes.
+var ownAL2 = &ec2sim.Image{Name: "own AL2", Arch: "x86_64", Family: "AL2"}
 
 // examples returns the provider's own manifests, read from the Go command's module cache.
 func examples(t *testing.T) []scene {
@@ -79,7 +84,7 @@ func examples(t *testing.T) []scene {
 			t.Fatal(err)
 		}
 		manifests := standIns.Replace(string(text))
-		scenes = append(scenes, scene{name: "example " + name, manifests: manifests, short: slices.Contains([]string{"al2023-custom-userdata"}, name)})
+		scenes = append(scenes, scene{name: "example " + name, manifests: manifests, image: exampleImages[name], short: slices.Contains([]string{"al2023-custom-userdata"}, name)})
 	}
 	return scenes
 }
@@ -210,25 +215,40 @@ func ours() []scene {
   - {networkCardIndex: 1, deviceIndex: 1, interfaceType: efa-only}
   - {networkCardIndex: 2, deviceIndex: 1, interfaceType: interface}
 `)},
+		{name: "AL2, every field", manifests: pool("m5d.large", "on-demand") + class(role+byID("AL2")+everyField), image: ownAL2},
+		{name: "AL2, spot", manifests: pool("m5.large", "spot") + class(role+byID("AL2")), image: ownAL2, short: true},
 		{name: "Custom family", manifests: pool("m5.large", "on-demand") + class(role+"  amiFamily: Custom\n"+imageByName+customUserData)},
 	}
+}
+
+// byID returns the lines of a class of a family that selects the scene's image by its id.
+func byID(family string) string {
+	return "  amiFamily: " + family + "\n  amiSelectorTerms: [{id: \"${IMAGE}\"}]\n"
 }
 
 // oursIPv6 returns scenes for an IPv6 cluster.
 func oursIPv6() []scene {
 	return []scene{
 		{name: "IPv6", manifests: pool("m5.large", "on-demand") + class(role+al2023)},
+		{name: "IPv6, AL2", manifests: pool("m5.large", "on-demand") + class(role+byID("AL2")), image: ownAL2},
 		{name: "IPv6 with prefixes and many pods", manifests: pool("m5.large", "spot") + class(role+al2023+"  ipPrefixCount: 1\n  kubelet: {maxPods: 110}\n")},
 	}
 }
 
-// dnsIPv6 is the service by whose address Karpenter recognizes an IPv6 cluster.
-const dnsIPv6 = `
+// dns returns the service of the cluster's DNS, with the address that EKS gives it. Karpenter gives it to nodes, and
+// recognizes an IPv6 cluster by it.
+func dns(ipv6 bool) string {
+	family, address := "IPv4", "10.96.0.10"
+	if ipv6 {
+		family, address = "IPv6", "fd5e:7e00:0:a::a"
+	}
+	return fmt.Sprintf(`
 apiVersion: v1
 kind: Service
 metadata: {namespace: kube-system, name: kube-dns}
-spec: {ipFamilies: [IPv6], ipFamilyPolicy: SingleStack, clusterIP: "fd5e:7e00:0:a::a", ports: [{name: dns, port: 53, protocol: UDP}]}
-`
+spec: {ipFamilies: [%s], ipFamilyPolicy: SingleStack, clusterIP: %q, ports: [{name: dns, port: 53, protocol: UDP}]}
+`, family, address)
+}
 
 // customUserData is all the configuration that a node of the Custom family gets.
 const customUserData = `  userData: |

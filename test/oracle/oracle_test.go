@@ -97,9 +97,7 @@ func compare(t *testing.T, scenes []scene, ipv6 bool) []oracle.Difference {
 		options.Simulator = []string{"--ipv6"}
 	}
 	s := &stage{World: world.Start(t, options), t: t}
-	if ipv6 {
-		s.Apply(dnsIPv6)
-	}
+	s.Apply(dns(ipv6))
 	s.clear([]string{"default"}, []string{"default"})
 	s.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: oracle}\n")
 	s.Sim(http.MethodPost, "/_sim/calls/keep", map[string]any{"actions": oracle.Actions}, nil)

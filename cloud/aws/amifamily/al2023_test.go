@@ -1,4 +1,4 @@
-package aws
+package amifamily
 
 import (
 	"strings"
@@ -6,26 +6,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-func testBootstrap() *bootstrap {
-	return &bootstrap{
-		cluster: clusterFacts{name: "blue", endpoint: "https://api.blue", authority: "Q0E=", serviceCIDR: "10.100.0.0/16"},
-		kubelet: map[string]any{"podsPerCore": 10, "maxPods": 5},
-		maxPods: 29,
-		labels: map[string]string{
+func testNode() *Node {
+	return &Node{
+		Cluster: Cluster{Name: "blue", Endpoint: "https://api.blue", Authority: "Q0E=", ServiceCIDR: "10.100.0.0/16"},
+		Kubelet: &awsv1.KubeletConfiguration{PodsPerCore: ptr.To[int32](10), MaxPods: ptr.To[int32](5)},
+		MaxPods: 29,
+		Labels: map[string]string{
 			"team": "a", "karpenter.sh/nodepool": "default", "kubernetes.io/arch": "arm64", "topology.k8s.aws/zone-id": "use1-az1",
 		},
-		taints: []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
+		Taints: []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
 	}
 }
 
 func TestNodeConfig(t *testing.T) {
 	t.Parallel()
-	b := testBootstrap()
-	b.raid0 = true
-	text, err := b.nodeConfig()
+	n := testNode()
+	n.RAID0 = true
+	text, err := nodeConfig(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +64,8 @@ func TestNodeConfig(t *testing.T) {
 
 func TestUnregisteredTaintComesOnce(t *testing.T) {
 	t.Parallel()
-	got := withUnregistered(withUnregistered(nil))
-	if len(got) != 1 {
+	n := Node{Taints: (&Node{}).taints()}
+	if got := n.taints(); len(got) != 1 {
 		t.Errorf("taints %v; want the unregistered one alone", got)
 	}
 }
@@ -83,13 +86,13 @@ func TestUserDataKeepsTheUsersParts(t *testing.T) {
 		{custom: strings.TrimSuffix(mime, "--\n") + "\n", types: []string{`text/cloud-config; charset="us-ascii"`, "text/x-shellscript"},
 			why: "an archive whose end is not marked, as in Karpenter's example al2023-custom-userdata"},
 	} {
-		b := testBootstrap()
-		b.custom = tc.custom
-		text, err := b.al2023()
+		n := testNode()
+		n.Custom = tc.custom
+		text, err := al2023UserData(n)
 		if err != nil {
 			t.Fatalf("%s: %v", tc.why, err)
 		}
-		parts, err := splitUserData(text)
+		parts, err := splitUserData(text, alwaysScript)
 		if err != nil {
 			t.Fatalf("%s: the result cannot be read again: %v", tc.why, err)
 		}
@@ -100,7 +103,7 @@ func TestUserDataKeepsTheUsersParts(t *testing.T) {
 		if diff := cmp.Diff(append(tc.types, nodeConfigPart), types); diff != "" {
 			t.Errorf("%s: parts, ours last (-want +got):\n%s", tc.why, diff)
 		}
-		if again, _ := b.al2023(); again != text {
+		if again, _ := al2023UserData(n); again != text {
 			t.Errorf("%s: the same user data differ, which makes a second launch template", tc.why)
 		}
 	}
@@ -111,9 +114,9 @@ func TestUserDataKeepsTheUsersParts(t *testing.T) {
 
 func mustUserData(t *testing.T, custom string) string {
 	t.Helper()
-	b := testBootstrap()
-	b.custom = custom
-	text, err := b.al2023()
+	n := testNode()
+	n.Custom = custom
+	text, err := al2023UserData(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,9 +129,9 @@ func TestUserDataRefusesBrokenArchives(t *testing.T) {
 		"MIME-Version: 1.0\nContent-Type: text/plain\n\nhello",
 		"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"X\"\n\n--X\nno end",
 	} {
-		b := testBootstrap()
-		b.custom = custom
-		if _, err := b.al2023(); err == nil {
+		n := testNode()
+		n.Custom = custom
+		if _, err := al2023UserData(n); err == nil {
 			t.Errorf("took %q", custom)
 		}
 	}
