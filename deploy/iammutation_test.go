@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -92,6 +93,14 @@ func readProbes() []probe {
 		}),
 		needed("read the cluster", func(ctx context.Context, _ *neighbourhood, p *principal) error {
 			_, err := p.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: awssdk.String("blue")})
+			return err
+		}),
+		needed("read zonal shifts", func(ctx context.Context, _ *neighbourhood, p *principal) error {
+			_, err := p.shifts.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: awssdk.String("arn:aws:eks:us-east-1:123456789012:cluster/blue")})
+			return err
+		}),
+		forbidden("read another cluster's zonal shifts", func(ctx context.Context, _ *neighbourhood, p *principal) error {
+			_, err := p.shifts.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: awssdk.String("arn:aws:eks:us-east-1:123456789012:cluster/red")})
 			return err
 		}),
 		needed("find the queue", func(ctx context.Context, _ *neighbourhood, p *principal) error {

@@ -11,6 +11,7 @@ import (
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -55,6 +56,7 @@ type principal struct {
 	ssm       *ssm.Client
 	sqs       *sqs.Client
 	eks       *eks.Client
+	shifts    *arczonalshift.Client
 	pricing   *pricing.Client
 }
 
@@ -65,7 +67,7 @@ func newPrincipal(url, key string, documents []*policy.Document) *principal {
 	}
 	return &principal{
 		documents: documents, ec2: ec2.NewFromConfig(cfg), away: ec2.NewFromConfig(cfg, func(o *ec2.Options) { o.Region = "eu-west-1" }),
-		iam: iam.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), pricing: pricing.NewFromConfig(cfg),
+		iam: iam.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), shifts: arczonalshift.NewFromConfig(cfg), pricing: pricing.NewFromConfig(cfg),
 	}
 }
 

@@ -205,7 +205,7 @@ func (s *templateStore) clean(ctx context.Context, class string, age time.Durati
 	}
 	var old []string
 	for i := range all {
-		if name := aws.ToString(all[i].LaunchTemplateName); s.age(&all[i]) >= age {
+		if name := aws.ToString(all[i].LaunchTemplateName); age == 0 || s.age(&all[i]) >= age {
 			old = append(old, name)
 		} else {
 			s.learn(name)
