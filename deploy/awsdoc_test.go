@@ -38,7 +38,7 @@ func TestAWSDoc(t *testing.T) {
 	if !found {
 		t.Fatalf("%s does not have the line %q", awsDoc, generatedBelow)
 	}
-	want := text + generatedBelow + callsTable(t) + bucketsTable(t) + statementsTable(t) + errorsTable(t)
+	want := text + generatedBelow + callsTable(t) + cleanupTable(t) + bucketsTable(t) + statementsTable(t) + errorsTable(t)
 	if *update {
 		if err := os.WriteFile(awsDoc, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -56,14 +56,14 @@ var whenCalled = map[string]string{
 	"ec2:CreateFleet":                    "once per launch group, and again while its outcome is unknown; as a dry run when an EC2NodeClass is validated",
 	"ec2:CreateLaunchTemplate":           "before the first launch of each half hour that needs this template; when an EC2NodeClass is validated",
 	"ec2:CreateTags":                     "once per node, after it has registered, to name the instance after it",
-	"ec2:DeleteLaunchTemplate":           "three hours after the launch template was created, and when its EC2NodeClass is deleted",
+	"ec2:DeleteLaunchTemplate":           "three hours after the launch template was created, when its EC2NodeClass is deleted, and for Karpenter's after an hour",
 	"ec2:DescribeCapacityReservations":   "with each look-up of an EC2NodeClass that selects reservations, at most once a minute; once a minute while nodes run in reservations, to see capacity blocks end",
 	"ec2:DescribeImages":                 "with each look-up of an EC2NodeClass",
 	"ec2:DescribeInstanceStatus":         "every minute, or every hour while the permission is missing",
 	"ec2:DescribeInstanceTypeOfferings":  "at startup and every twelve hours",
 	"ec2:DescribeInstanceTypes":          "at startup and every twelve hours",
 	"ec2:DescribeInstances":              "with each sweep; every two seconds while instances terminate, for all together; after a launch with an unknown outcome",
-	"ec2:DescribeLaunchTemplates":        "every ten minutes per EC2NodeClass, to find old launch templates, and when it is deleted",
+	"ec2:DescribeLaunchTemplates":        "every ten minutes per EC2NodeClass, to find old launch templates, when it is deleted, and every half hour with a sweep",
 	"ec2:DescribeSecurityGroups":         "with each look-up of an EC2NodeClass",
 	"ec2:DescribeSpotPriceHistory":       "at startup and every twelve hours",
 	"ec2:DescribeSubnets":                "with each look-up of an EC2NodeClass, at most once a minute",
@@ -72,9 +72,9 @@ var whenCalled = map[string]string{
 	"eks:DescribeCluster":                "at startup and every five minutes",
 	"iam:AddRoleToInstanceProfile":       "when the instance profile of an EC2NodeClass lacks the role",
 	"iam:CreateInstanceProfile":          "for each EC2NodeClass with a role, and again when the role changes",
-	"iam:DeleteInstanceProfile":          "an hour after the role changed, once no instance uses the old profile, and when the EC2NodeClass is deleted",
-	"iam:GetInstanceProfile":             "every fifteen minutes for each EC2NodeClass with a role",
-	"iam:ListInstanceProfiles":           "with `iam:GetInstanceProfile`, to find profiles of earlier roles, and when the EC2NodeClass is deleted",
+	"iam:DeleteInstanceProfile":          "when its EC2NodeClass is deleted, and with a sweep, once nothing has needed it for an hour",
+	"iam:GetInstanceProfile":             "every fifteen minutes for each EC2NodeClass with a role; before a sweep removes a profile",
+	"iam:ListInstanceProfiles":           "when an EC2NodeClass is deleted, and every half hour with a sweep, to find profiles that nothing needs",
 	"iam:PassRole":                       "with `ec2:CreateFleet`, `ec2:RunInstances` and `iam:AddRoleToInstanceProfile`",
 	"iam:RemoveRoleFromInstanceProfile":  "before an instance profile is deleted or gets another role",
 	"iam:TagInstanceProfile":             "with `iam:CreateInstanceProfile`",
@@ -88,14 +88,7 @@ var whenCalled = map[string]string{
 // callsTable has a row for each action that is called or implied: when and where it is called, and what allows it.
 func callsTable(t *testing.T) string {
 	called := awsOperations(t, "../cloud/aws")
-	allowedBy := map[string][]string{}
-	for _, name := range controllerPolicies {
-		for _, s := range readPolicy(t, name).Statement {
-			for _, action := range s.Action {
-				allowedBy[action] = append(allowedBy[action], fmt.Sprintf("`%s`/%s", name, s.Sid))
-			}
-		}
-	}
+	allowedBy := allowedBy(t, controllerPolicies...)
 	actions := maps.Clone(called)
 	for action := range implied {
 		actions[action] = cmp.Or(actions[action], "")
@@ -119,6 +112,32 @@ func callsTable(t *testing.T) string {
 		}
 	}
 	return b.String()
+}
+
+// cleanupTable has a row for each action that tenon cleanup calls.
+func cleanupTable(t *testing.T) string {
+	called := awsOperations(t, "../cloud/aws/cleanup")
+	allowedBy := allowedBy(t, cleanupPolicy)
+	var b strings.Builder
+	b.WriteString("\n## Calls of `tenon cleanup`\n\n| action | called in `cloud/aws/cleanup` | allowed by |\n|---|---|---|\n")
+	for _, action := range slices.Sorted(maps.Keys(called)) {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", action, filepath.Base(called[action]), strings.Join(allowedBy[action], ", "))
+	}
+	return b.String()
+}
+
+// allowedBy returns the statements of policies that allow each action.
+func allowedBy(t *testing.T, policies ...string) map[string][]string {
+	t.Helper()
+	statements := map[string][]string{}
+	for _, name := range policies {
+		for _, s := range readPolicy(t, name).Statement {
+			for _, action := range s.Action {
+				statements[action] = append(statements[action], fmt.Sprintf("`%s`/%s", name, s.Sid))
+			}
+		}
+	}
+	return statements
 }
 
 // bucketsTable reads the limits of cloud/aws/ratelimit.go, and which actions each limit applies to.
@@ -173,7 +192,7 @@ func bucketsTable(t *testing.T) string {
 func statementsTable(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("\n## Statements\n\n| statement | resources | conditions |\n|---|---|---|\n")
-	for _, name := range controllerPolicies {
+	for _, name := range append(slices.Clone(controllerPolicies), cleanupPolicy) {
 		for _, s := range readPolicy(t, name).Statement {
 			var conditions []string
 			for _, operator := range slices.Sorted(maps.Keys(s.Condition)) {

@@ -25,6 +25,15 @@ func WorkerPolicies(values PolicyValues) (map[string][]byte, error) {
 	return policies, nil
 }
 
+// CleanupPolicy returns the IAM policy of a person who runs tenon cleanup.
+func CleanupPolicy(values PolicyValues) ([]byte, error) {
+	data, err := files.ReadFile("iam/cleanup.json")
+	if err != nil {
+		return nil, fmt.Errorf("read IAM policy: %w", err)
+	}
+	return values.FillIn(data), nil
+}
+
 // FillIn replaces the placeholders of a policy.
 func (v PolicyValues) FillIn(policy []byte) []byte {
 	return []byte(strings.NewReplacer("${AWS_PARTITION}", v.Partition, "${AWS_REGION}", v.Region,

@@ -20,6 +20,9 @@ import (
 // controllerPolicies are the worker's policies; together they are all that it may do.
 var controllerPolicies = []string{"node-lifecycle", "instance-profiles", "discovery", "interruption"}
 
+// cleanupPolicy is the policy of a person who runs tenon cleanup.
+const cleanupPolicy = "cleanup"
+
 // implied are actions that AWS authorises although no operation of that name is called.
 var implied = map[string]string{
 	"ec2:RunInstances":       "CreateFleet is authorised as RunInstances for what it launches",
@@ -31,8 +34,8 @@ var implied = map[string]string{
 // authorisedAs are operations that AWS authorises under the name of another.
 var authorisedAs = map[string]string{"sqs:DeleteMessageBatch": "sqs:DeleteMessage"}
 
-// actionPrefixes are the services that IAM calls otherwise than the SDK does.
-var actionPrefixes = map[string]string{"arczonalshift": "arc-zonal-shift"}
+// prefixes are the prefixes of the actions of services whose package in the SDK has another name.
+var prefixes = map[string]string{"arczonalshift": "arc-zonal-shift", "eventbridge": "events"}
 
 // list is a JSON value that may be one string or several.
 type list []string
@@ -64,23 +67,31 @@ type statement struct {
 
 func TestPolicyAllowsWhatIsCalledAndNoMore(t *testing.T) {
 	t.Parallel()
-	called := awsOperations(t, "../cloud/aws")
-	allowed := map[string]bool{}
-	for _, name := range controllerPolicies {
-		for _, s := range readPolicy(t, name).Statement {
-			for _, action := range s.Action {
-				allowed[action] = true
+	for dir, of := range map[string]struct {
+		policies []string
+		implied  map[string]string
+	}{
+		"../cloud/aws":         {controllerPolicies, implied},
+		"../cloud/aws/cleanup": {[]string{cleanupPolicy}, nil},
+	} {
+		called := awsOperations(t, dir)
+		allowed := map[string]bool{}
+		for _, name := range of.policies {
+			for _, s := range readPolicy(t, name).Statement {
+				for _, action := range s.Action {
+					allowed[action] = true
+				}
 			}
 		}
-	}
-	for action, where := range called {
-		if !allowed[action] {
-			t.Errorf("%s calls %s, which no policy allows", where, action)
+		for action, where := range called {
+			if !allowed[action] {
+				t.Errorf("%s calls %s, which no policy allows", where, action)
+			}
 		}
-	}
-	for action := range allowed {
-		if called[action] == "" && implied[action] == "" {
-			t.Errorf("%s is allowed, but cloud/aws never calls it", action)
+		for action := range allowed {
+			if called[action] == "" && of.implied[action] == "" {
+				t.Errorf("%s is allowed, but %s never calls it", action, dir)
+			}
 		}
 	}
 }
@@ -93,7 +104,7 @@ func TestPolicyChangesOnlyWhatIsTagged(t *testing.T) {
 		"HandTheNodeRoleToInstances": "scoped to one role and to EC2 instead",
 		"ReadTheInterruptionQueue":   "scoped to one queue instead",
 	}
-	for _, name := range controllerPolicies {
+	for _, name := range append(slices.Clone(controllerPolicies), cleanupPolicy) {
 		for _, s := range readPolicy(t, name).Statement {
 			if s.Effect != "Allow" {
 				t.Errorf("%s/%s: effect %q, want Allow", name, s.Sid, s.Effect)
@@ -217,8 +228,12 @@ func TestPolicyFits(t *testing.T) {
 	}
 }
 
-// askForOwnership reports whether a statement applies only to what has, or gets, both tags of the cluster.
+// askForOwnership reports whether a statement applies only to what has, or gets, both tags of the cluster, or the one of its
+// queue and rules.
 func askForOwnership(s statement) bool {
+	if slices.Equal(s.Condition["StringEquals"]["aws:ResourceTag/tenon.sh/cluster"], []string{"${CLUSTER_NAME}"}) {
+		return true
+	}
 	for _, at := range []string{"aws:ResourceTag/", "aws:RequestTag/"} {
 		if slices.Equal(s.Condition["StringEquals"][at+"kubernetes.io/cluster/${CLUSTER_NAME}"], []string{"owned"}) &&
 			slices.Equal(s.Condition["StringLike"][at+"karpenter.k8s.aws/ec2nodeclass"], []string{"*"}) {
@@ -255,13 +270,16 @@ func readDocument(t *testing.T, name string) document {
 	return p
 }
 
-// awsOperations finds the operations that a package calls, as IAM actions with the file that calls them: every call of
+// awsOperations finds the operations that one package calls, as IAM actions with the file that calls them: every call of
 // the SDK takes a struct named after the operation, such as ec2.CreateFleetInput.
 func awsOperations(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	const services = "github.com/aws/aws-sdk-go-v2/service/"
 	operations := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != dir {
+			return filepath.SkipDir
+		}
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -283,7 +301,7 @@ func awsOperations(t *testing.T, dir string) map[string]string {
 			if spec.Name != nil {
 				name = spec.Name.Name
 			}
-			imported[name] = cmp.Or(actionPrefixes[service], service)
+			imported[name] = service
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			selector, ok := n.(*ast.SelectorExpr)
@@ -293,7 +311,7 @@ func awsOperations(t *testing.T, dir string) map[string]string {
 			pkg, isName := selector.X.(*ast.Ident)
 			operation, isInput := strings.CutSuffix(selector.Sel.Name, "Input")
 			if isName && isInput && imported[pkg.Name] != "" {
-				action := imported[pkg.Name] + ":" + operation
+				action := cmp.Or(prefixes[imported[pkg.Name]], imported[pkg.Name]) + ":" + operation
 				if other := authorisedAs[action]; other != "" {
 					action = other
 				}

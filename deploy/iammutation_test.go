@@ -279,10 +279,27 @@ type policyStatement struct {
 
 func workerPolicies(t *testing.T) map[string]*policyDocument {
 	t.Helper()
-	documents, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: "aws", Region: "us-east-1", AccountID: "123456789012", Cluster: "blue"})
+	documents, err := deploy.WorkerPolicies(blue)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return readPolicies(t, documents)
+}
+
+func cleanupPolicies(t *testing.T) map[string]*policyDocument {
+	t.Helper()
+	document, err := deploy.CleanupPolicy(blue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readPolicies(t, map[string][]byte{cleanupPolicy: document})
+}
+
+// blue is the cluster whose policies are tested.
+var blue = deploy.PolicyValues{Partition: "aws", Region: "us-east-1", AccountID: "123456789012", Cluster: "blue"}
+
+func readPolicies(t *testing.T, documents map[string][]byte) map[string]*policyDocument {
+	t.Helper()
 	out := map[string]*policyDocument{}
 	for name, data := range documents {
 		out[name] = &policyDocument{}
@@ -398,10 +415,22 @@ func parsePolicies(t *testing.T, policies map[string]*policyDocument) []*policy.
 // of these must end differently than with the whole policies.
 func TestNothingInThePoliciesIsSuperfluous(t *testing.T) {
 	t.Parallel()
-	all := append([]mutant{{name: "the whole", change: func(map[string]*policyDocument) {}}}, mutants(workerPolicies(t))...)
+	everyMutantIsNoticed(t, workerPolicies, probes())
+}
+
+// TestNothingInTheCleanupPolicyIsSuperfluous does the same to the policy of a person who runs tenon cleanup: without any one
+// of its conditions, something of a neighbour's could be removed.
+func TestNothingInTheCleanupPolicyIsSuperfluous(t *testing.T) {
+	t.Parallel()
+	everyMutantIsNoticed(t, cleanupPolicies, cleanupProbes())
+}
+
+func everyMutantIsNoticed(t *testing.T, whole func(*testing.T) map[string]*policyDocument, probes []probe) {
+	t.Helper()
+	all := append([]mutant{{name: "the whole", change: func(map[string]*policyDocument) {}}}, mutants(whole(t))...)
 	policies, differ := ec2sim.Policies{}, map[string]string{}
 	for i, m := range all {
-		changed := workerPolicies(t)
+		changed := whole(t)
 		m.change(changed)
 		differ[fmt.Sprint("mutant-", i)] = twinsDiffer(changed)
 		policies[fmt.Sprint("mutant-", i)] = parsePolicies(t, changed)
@@ -411,7 +440,7 @@ func TestNothingInThePoliciesIsSuperfluous(t *testing.T) {
 		key := fmt.Sprint("mutant-", i)
 		p := newPrincipal(n.url, key, policies[key])
 		noticed := ""
-		for _, probe := range probes() {
+		for _, probe := range probes {
 			err := probe.do(t.Context(), n, p)
 			if refused(err) == !probe.allowed {
 				continue

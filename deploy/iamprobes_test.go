@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -55,6 +56,7 @@ type principal struct {
 	iam       *iam.Client
 	ssm       *ssm.Client
 	sqs       *sqs.Client
+	events    *eventbridge.Client
 	eks       *eks.Client
 	shifts    *arczonalshift.Client
 	pricing   *pricing.Client
@@ -67,7 +69,7 @@ func newPrincipal(url, key string, documents []*policy.Document) *principal {
 	}
 	return &principal{
 		documents: documents, ec2: ec2.NewFromConfig(cfg), away: ec2.NewFromConfig(cfg, func(o *ec2.Options) { o.Region = "eu-west-1" }),
-		iam: iam.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), shifts: arczonalshift.NewFromConfig(cfg), pricing: pricing.NewFromConfig(cfg),
+		iam: iam.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), events: eventbridge.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), shifts: arczonalshift.NewFromConfig(cfg), pricing: pricing.NewFromConfig(cfg),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/cloud/aws/cleanup"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
@@ -141,10 +142,22 @@ func TestTerraformUsesTheDocuments(t *testing.T) {
 	module := regexp.MustCompile(`[ \t]+`).ReplaceAllString(string(data), " ")
 	for _, line := range []string{
 		`events = jsondecode(file("${path.module}/events.json"))`, `policy = templatefile("${path.module}/queue-policy.json", {`,
-		`event_pattern = jsonencode(each.value)`, `name = var.cluster_name`, `message_retention_seconds = 3600`, `name = "${var.cluster_name}-${each.key}"`, `arn = aws_sqs_queue.interruption.arn`,
+		`event_pattern = jsonencode(each.value)`, `name = var.cluster_name`, `message_retention_seconds = 3600`, `name = "${var.cluster_name}-${each.key}"`, `tags = merge(var.tags, { "` + cleanup.ClusterTag + `" = var.cluster_name })`, `arn = aws_sqs_queue.interruption.arn`,
 	} {
 		if !strings.Contains(module, line) {
 			t.Errorf("main.tf does not say %s", line)
+		}
+	}
+	if n := strings.Count(module, " tags = local.tags\n"); n != 2 {
+		t.Errorf("%d resources of main.tf have the cluster's tag, want the queue and the rules", n)
+	}
+	readme, err := os.ReadFile("terraform/interruption/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tags := range []string{`--tags "` + cleanup.ClusterTag + `=$CLUSTER_NAME"`, `--tags "Key=` + cleanup.ClusterTag + `,Value=$CLUSTER_NAME"`} {
+		if !strings.Contains(string(readme), tags) {
+			t.Errorf("README.md makes a queue or a rule without %s", tags)
 		}
 	}
 	policy, err := os.ReadFile("terraform/interruption/queue-policy.json")

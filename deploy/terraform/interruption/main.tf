@@ -22,7 +22,7 @@ variable "cluster_name" {
 }
 
 variable "tags" {
-  description = "Tags of the queue and the rules."
+  description = "Further tags of the queue and the rules."
   type        = map(string)
   default     = {}
 }
@@ -33,6 +33,8 @@ data "aws_region" "current" {}
 
 locals {
   events = jsondecode(file("${path.module}/events.json"))
+  # tenon cleanup recognises the queue and the rules of a deleted cluster by this tag.
+  tags = merge(var.tags, { "tenon.sh/cluster" = var.cluster_name })
 }
 
 resource "aws_sqs_queue" "interruption" {
@@ -40,7 +42,7 @@ resource "aws_sqs_queue" "interruption" {
   # A worker that was away for an hour still learns what has happened.
   message_retention_seconds = 3600
   sqs_managed_sse_enabled   = true
-  tags                      = var.tags
+  tags                      = local.tags
 }
 
 resource "aws_sqs_queue_policy" "interruption" {
@@ -58,7 +60,7 @@ resource "aws_cloudwatch_event_rule" "interruption" {
   name          = "${var.cluster_name}-${each.key}"
   description   = "Tenon: ${each.key} for the cluster ${var.cluster_name}"
   event_pattern = jsonencode(each.value)
-  tags          = var.tags
+  tags          = local.tags
 }
 
 resource "aws_cloudwatch_event_target" "interruption" {
