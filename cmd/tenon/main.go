@@ -1,7 +1,7 @@
 // Command tenon is Tenon's only binary: the worker that runs in a cluster, the laboratory on one machine, and the tool
-// that plans without a cluster, explains why a pod waits or a node is kept, and shows and steers drains. This package
-// contains only wiring and output: every sub-command lives in files named after it and calls the packages that do the
-// work.
+// that plans without a cluster, explains why a pod waits or a node is kept, shows and steers drains, and removes what a
+// deleted cluster left. This package contains only wiring and output: every sub-command lives in files named after it and
+// calls the packages that do the work.
 package main
 
 import (
@@ -36,6 +36,7 @@ replacement runs as a durable Temporal workflow.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.AddCommand(newCleanupCommand())
 	root.AddCommand(newDemoCommand())
 	root.AddCommand(newDevCommand())
 	root.AddCommand(newDrainCommand())

@@ -21,6 +21,7 @@ type stopwatch struct {
 	what  string
 	done  int
 	of    int
+	unit  string // of the numbers above
 	began time.Time
 	end   chan struct{}
 	ended sync.WaitGroup
@@ -32,7 +33,7 @@ func newStopwatch(out io.Writer) *stopwatch { return &stopwatch{out: out} }
 func (s *stopwatch) begin(format string, args ...any) {
 	s.stop()
 	s.mu.Lock()
-	s.what, s.done, s.of, s.began = fmt.Sprintf(format, args...), 0, 0, time.Now()
+	s.what, s.done, s.of, s.unit, s.began = fmt.Sprintf(format, args...), 0, 0, "", time.Now()
 	s.end = make(chan struct{})
 	end := s.end
 	s.mu.Unlock()
@@ -58,7 +59,20 @@ func (s *stopwatch) progress(done, of int) {
 	if of != s.of {
 		s.done = 0 // the items of lists are counted from zero
 	}
-	s.done, s.of = max(done, s.done), of
+	s.done, s.of, s.unit = max(done, s.done), of, " documents"
+}
+
+// step records how far a step is, and begins it unless it is under way.
+func (s *stopwatch) step(what string, done, of int) {
+	s.mu.Lock()
+	under := s.end != nil && s.what == what
+	s.mu.Unlock()
+	if !under {
+		s.begin("%s", what)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done, s.of = done, of
 }
 
 func (s *stopwatch) tell() {
@@ -66,7 +80,7 @@ func (s *stopwatch) tell() {
 	defer s.mu.Unlock()
 	line := fmt.Sprintf("%s (%s)", s.what, time.Since(s.began).Round(time.Second))
 	if s.of > 0 {
-		line += fmt.Sprintf(": %d of %d documents", s.done, s.of)
+		line += fmt.Sprintf(": %d of %d%s", s.done, s.of, s.unit)
 	}
 	_, _ = fmt.Fprintln(s.out, line)
 }
