@@ -390,6 +390,19 @@ func TestAProfileInUseStays(t *testing.T) {
 	}
 }
 
+// TestAClusterWithTheLongestName has a name that is longer than those of rules and queues.
+func TestAClusterWithTheLongestName(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	name := strings.Repeat("c", 100)
+	id := a.instance("", nodeTags(name), false)
+	found, err := cleanup.New(config(a.sim, "admin"), name).Find(t.Context(), quiet)
+	a.must(err)
+	if len(found.Unknown) > 0 || len(found.Items) != 1 || found.Items[0].ID != id {
+		t.Errorf("found %+v, unknown %v", found.Items, found.Unknown)
+	}
+}
+
 // TestWhatCannotBeLookedUpIsNamed asks as somebody without any permission.
 func TestWhatCannotBeLookedUpIsNamed(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,9 @@ import (
 const (
 	owned     = "owned"
 	regionTag = "topology.kubernetes.io/region"
+	// maxRuleName and maxQueueName are the limits of EventBridge and SQS for names and their prefixes. EKS allows longer names
+	// of clusters, whose rules and queue cannot be named after them.
+	maxRuleName, maxQueueName = 64, 80
 )
 
 // liveStates are the states of instances that nobody has terminated yet.
@@ -269,6 +272,9 @@ func (a *Account) profileTags(profile *iamtypes.InstanceProfile) []string {
 // findRules reads the tags of the rules whose names begin with the cluster's, as those of deploy/terraform/interruption do.
 func (a *Account) findRules(ctx context.Context, found *Found) error {
 	in := &eventbridge.ListRulesInput{NamePrefix: aws.String(a.cluster + "-")}
+	if len(*in.NamePrefix) > maxRuleName {
+		return nil
+	}
 	for {
 		page, err := a.events.ListRules(ctx, in)
 		if err != nil {
@@ -304,6 +310,9 @@ var ruleNames = []string{"spot-interruption", "rebalance-recommendation", "reser
 
 // findQueues reads the tags of the queues whose names begin with the cluster's.
 func (a *Account) findQueues(ctx context.Context, found *Found) error {
+	if len(a.cluster) > maxQueueName {
+		return nil
+	}
 	pages := sqs.NewListQueuesPaginator(a.sqs, &sqs.ListQueuesInput{QueueNamePrefix: &a.cluster, MaxResults: aws.Int32(1000)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
