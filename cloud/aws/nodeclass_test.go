@@ -52,9 +52,17 @@ func TestBrokenNodeClasses(t *testing.T) {
 		reason    string
 	}{
 		{why: "a family whose user data nobody writes", spoil: func(c *awsv1.EC2NodeClass) {
-			c.Spec.AMIFamily = awssdk.String(awsv1.AMIFamilyBottlerocket)
+			c.Spec.AMIFamily = awssdk.String(awsv1.AMIFamilyWindows2022)
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-*"}}
 		}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "UnsupportedAMIFamily"},
+		{why: "a setting that the family does not have", spoil: func(c *awsv1.EC2NodeClass) {
+			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{PodsPerCore: awssdk.Int32(4)}
+		}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "UnsupportedByAMIFamily"},
+		{why: "user data that the family cannot read", spoil: func(c *awsv1.EC2NodeClass) {
+			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
+			c.Spec.UserData = awssdk.String("#!/bin/sh\necho")
+		}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "InvalidUserData"},
 		{why: "AL2 on a Kubernetes that has none", spoil: func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2@latest"}}
 		}, condition: awsv1.ConditionTypeAMIsReady, reason: "UnsupportedAlias"},

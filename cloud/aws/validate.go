@@ -50,7 +50,7 @@ type validator struct {
 func (v *validator) validate(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	family := amifamily.Of(class.AMIFamily())
 	if !family.Supported() {
-		return bad("UnsupportedAMIFamily", "spec.amiFamily: Tenon writes no user data for %s; use AL2023, AL2, or Custom with your own user data", family.Name), nil
+		return bad("UnsupportedAMIFamily", "spec.amiFamily: Tenon writes no user data for %s; use a Linux family, or Custom with your own user data", family.Name), nil
 	}
 	if errs := class.Validate(); len(errs) > 0 {
 		return bad("ValidationFailed", "%v", errs.ToAggregate()), nil

@@ -48,7 +48,7 @@
 // same purposes.
 //
 // Reading order: apierror, params, filter, paging, tags, call, modelexceptions, model, modelquery, modeljson, unsupported,
-// sqsquery, protocol, journal, guard, account, catalogue, market, userdata, nodeconfig, bootstrapscript, launchspec, instance, faults, calls,
+// sqsquery, protocol, journal, guard, account, catalogue, market, userdata, nodeconfig, bootstrapscript, bottlerocketsettings, launchspec, instance, faults, calls,
 // throttle, injector, fleet, idempotency, tagsets, authorize, iam, roles, sts, eks, zonalshift, pricing, sqs, rules, events, instancetypes, image,
 // amazonimages, compatibility, images, describeimages, ownimages, ssm, addresses, launchtemplate, launchorder, launchtemplates,
 // network, subnets, securitygroups, volumes, spotprices, reservations, allocations, instances, launch, instancexml,

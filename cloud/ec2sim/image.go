@@ -42,7 +42,7 @@ const (
 // Image is an image that the account has besides Amazon's images.
 type Image struct {
 	Name string `json:"name"`
-	// Family is what machines of the image read their user data as: AL2023, which is the default, or AL2.
+	// Family is what machines of the image read their user data as: AL2023, which is the default, AL2 or Bottlerocket.
 	Family string `json:"family,omitempty"`
 	// Arch is the architecture in EC2's spelling: x86_64 or arm64.
 	Arch string `json:"arch"`

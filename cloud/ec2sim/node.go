@@ -94,6 +94,8 @@ func (m *machine) system() operatingSystem {
 	switch arch := uname(m.itype.Arch); m.image.Family {
 	case "AL2":
 		return operatingSystem{"linux", "Amazon Linux 2", "5.10.245-241.976.amzn2." + arch}
+	case "Bottlerocket":
+		return operatingSystem{"linux", "Bottlerocket OS", "6.12.46"}
 	default:
 		return operatingSystem{"linux", "Amazon Linux 2023", "6.12.46-66.121.amzn2023." + arch}
 	}

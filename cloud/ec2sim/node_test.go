@@ -188,6 +188,67 @@ func TestBootstrapScriptDoesNotRun(t *testing.T) {
 	}
 }
 
+const bottlerocketTOML = `
+[settings]
+motd = "hello"
+[settings.kubernetes]
+cluster-name = "tenon"
+api-server = "https://10.0.0.1"
+cluster-certificate = "UEVN"
+cluster-dns-ip = "10.96.0.10"
+max-pods = 20
+kube-api-qps = 30
+[settings.kubernetes.node-labels]
+a = "b"
+[settings.kubernetes.node-taints]
+k = ["v:NoSchedule", ":NoExecute"]
+[settings.bootstrap-commands.disks]
+commands = [["apiclient", "ephemeral-storage", "init"], ["apiclient", "ephemeral-storage", "bind"]]
+mode = "always"
+essential = true
+`
+
+func bottlerocketMachine(t *testing.T, typeName, userData string) *machine {
+	t.Helper()
+	m := testMachine(t, typeName, userData)
+	m.image = &image{Family: "Bottlerocket", Kubernetes: "1.36"}
+	return m
+}
+
+func TestNodeOfBottlerocketSettings(t *testing.T) {
+	t.Parallel()
+	node, err := bottlerocketMachine(t, "m5d.large", bottlerocketTOML).node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node.Labels["a"] != "b" || node.Status.Capacity.Pods().Value() != 20 || len(node.Spec.Taints) != 3 {
+		t.Errorf("node: %+v", node)
+	}
+	if got := node.Status.Capacity.StorageEphemeral().Value(); got != 75e9 {
+		t.Errorf("ephemeral storage %d, want the instance store's", got)
+	}
+}
+
+func TestBottlerocketDoesNotBoot(t *testing.T) {
+	t.Parallel()
+	for reason, userData := range map[string]string{
+		"settings.kubernetes: strict":      strings.ReplaceAll(bottlerocketTOML, "max-pods", "max-podz"),
+		"settings.kubernetes: toml":        strings.ReplaceAll(bottlerocketTOML, "max-pods = 20", `max-pods = "20"`),
+		"user data: toml":                  "#!/bin/sh\necho",
+		"node-taints":                      strings.ReplaceAll(bottlerocketTOML, "v:NoSchedule", "v"),
+		"is not a command of apiclient":    strings.ReplaceAll(bottlerocketTOML, `"apiclient", "ephemeral-storage", "bind"`, `"/bin/sh", "-c", "mount"`),
+		`mode "sometimes"`:                 strings.ReplaceAll(bottlerocketTOML, "always", "sometimes"),
+		"Bottlerocket: Name is missing":    strings.ReplaceAll(bottlerocketTOML, "cluster-name", "hostname-override"),
+		"Bottlerocket: Apiserver endpoint": strings.ReplaceAll(bottlerocketTOML, `api-server = "https://10.0.0.1"`, ""),
+		"cluster-dns-ip":                   strings.ReplaceAll(bottlerocketTOML, "10.96.0.10", "dns"),
+		"Certificate authority":            strings.ReplaceAll(bottlerocketTOML, "UEVN", ""),
+	} {
+		if _, err := bottlerocketMachine(t, "m5.large", userData).node(); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("error is %v, want one that says %q", err, reason)
+		}
+	}
+}
+
 // TestVisibleMemoryCoversEstimate checks what autoscalers rely on: from 2 GiB upwards, a real node never has less than
 // the advertised memory minus 7.5 %.
 func TestVisibleMemoryCoversEstimate(t *testing.T) {
@@ -265,7 +326,7 @@ func TestUserDataOfFamilies(t *testing.T) {
 	read := map[string]int{}
 	for _, file := range files {
 		family := ""
-		for prefix, name := range map[string]string{"al2023": "AL2023", "reserved-": "AL2023", "al2-": "AL2", "al2.": "AL2"} {
+		for prefix, name := range map[string]string{"al2023": "AL2023", "reserved-": "AL2023", "al2-": "AL2", "al2.": "AL2", "bottlerocket": "Bottlerocket"} {
 			if strings.HasPrefix(filepath.Base(file), prefix) {
 				family = name
 			}
@@ -286,13 +347,13 @@ func TestUserDataOfFamilies(t *testing.T) {
 		name := filepath.Base(file)
 		if setup.clusterName != "blue" || setup.endpoint == "" || !setup.caGiven || setup.maxPods == 0 || len(setup.taints) != 4 ||
 			setup.labels["karpenter.sh/do-not-sync-taints"] != "true" || setup.labels["team"] != "search" ||
-			setup.raid0 != strings.Contains(name, "instance-store") || setup.ipv6 != strings.Contains(name, "ipv6") ||
+			name != "bottlerocket-with-settings.toml" && setup.raid0 != strings.Contains(name, "instance-store") || setup.ipv6 != strings.Contains(name, "ipv6") ||
 			(setup.kubeReserved["memory"] == "300Mi") != strings.Contains(name, "every-kubelet-setting") ||
 			(setup.evictionHard["memory.available"] == "5%") != strings.Contains(name, "every-kubelet-setting") {
 			t.Errorf("%s is read as %+v", file, setup)
 		}
 	}
-	for _, family := range []string{"AL2023", "AL2"} {
+	for _, family := range []string{"AL2023", "AL2", "Bottlerocket"} {
 		if read[family] == 0 {
 			t.Errorf("no user data of %s", family)
 		}

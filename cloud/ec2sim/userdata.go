@@ -20,7 +20,7 @@ type userData struct {
 
 // kubeletSetup is the kubelet's configuration from a machine's user data.
 type kubeletSetup struct {
-	program        string // that makes the machine a node: nodeadm, bootstrap.sh
+	program        string // that makes the machine a node: nodeadm, bootstrap.sh, Bottlerocket
 	clusterName    string
 	endpoint       string
 	caGiven        bool
@@ -44,6 +44,8 @@ func parseUserData(family, text string) (*kubeletSetup, error) {
 	switch family {
 	case "AL2":
 		return setup, setup.applyScripts(text)
+	case "Bottlerocket":
+		return setup, setup.applySettings(text)
 	default:
 		return setup, setup.applyNodeConfigs(text)
 	}

@@ -37,8 +37,6 @@ const providerModule = "github.com/aws/karpenter-provider-aws"
 
 // notPlayed are the examples that are left out, with the reason.
 var notPlayed = map[string]string{
-	"bottlerocket":             "Tenon has no Bottlerocket family, and says so in the EC2NodeClass's condition",
-	"br-custom-userdata":       "as bottlerocket",
 	"custom-family":            "its user data calls a bootstrap.sh for a cluster of another name, so its nodes do not join",
 	"custom-family-with-alias": "as custom-family",
 	"windows-2019":             "Tenon has no Windows families, and says so in the EC2NodeClass's condition",
@@ -134,8 +132,9 @@ const nodeRole = "KarpenterNodeRole-${CLUSTER_NAME}"
 // Lines that most of these classes have.
 const (
 	// deploy/iam allows the worker to pass this role to instances.
-	role   = "  role: " + nodeRole + "\n"
-	al2023 = "  amiSelectorTerms: [{alias: al2023@latest}]\n"
+	role         = "  role: " + nodeRole + "\n"
+	al2023       = "  amiSelectorTerms: [{alias: al2023@latest}]\n"
+	bottlerocket = "  amiSelectorTerms: [{alias: bottlerocket@latest}]\n"
 	// imageByName is not an alias, so the class must set its amiFamily.
 	imageByName = "  amiSelectorTerms: [{name: amazon-eks-node-al2023-x86_64-standard-1.3*-v20261102, owner: amazon}]\n"
 )
@@ -173,6 +172,17 @@ const everyField = `
     #!/bin/bash
     echo "before the node joins"
 `
+
+// everyFieldOf is everyField for a family that cannot have all of it.
+func everyFieldOf(family string) string {
+	fields, _, _ := strings.Cut(everyField, "  userData: |\n")
+	switch family {
+	case "Bottlerocket":
+		fields = strings.Replace(fields, "    podsPerCore: 20\n", "", 1) +
+			"  userData: |\n    [settings]\n    motd = \"hello\"\n    [settings.kubernetes]\n    kube-api-qps = 30\n    node-labels = {own = \"yes\"}\n"
+	}
+	return fields
+}
 
 // ours returns scenes for what the examples leave out.
 func ours() []scene {
@@ -217,6 +227,9 @@ func ours() []scene {
 `)},
 		{name: "AL2, every field", manifests: pool("m5d.large", "on-demand") + class(role+byID("AL2")+everyField), image: ownAL2},
 		{name: "AL2, spot", manifests: pool("m5.large", "spot") + class(role+byID("AL2")), image: ownAL2, short: true},
+		{name: "Bottlerocket, every field", manifests: pool("m5d.large", "on-demand") + class(role+bottlerocket+everyFieldOf("Bottlerocket"))},
+		{name: "Bottlerocket, spot", manifests: pool("m5.large", "spot") + class(role+bottlerocket), short: true},
+		{name: "Bottlerocket, pinned", manifests: pool("m6g.large", "on-demand") + class(role+"  amiSelectorTerms: [{alias: bottlerocket@v1.50.0}]\n  instanceStorePolicy: RAID0\n")},
 		{name: "Custom family", manifests: pool("m5.large", "on-demand") + class(role+"  amiFamily: Custom\n"+imageByName+customUserData)},
 	}
 }
@@ -231,6 +244,7 @@ func oursIPv6() []scene {
 	return []scene{
 		{name: "IPv6", manifests: pool("m5.large", "on-demand") + class(role+al2023)},
 		{name: "IPv6, AL2", manifests: pool("m5.large", "on-demand") + class(role+byID("AL2")), image: ownAL2},
+		{name: "IPv6, Bottlerocket", manifests: pool("m5.large", "on-demand") + class(role+bottlerocket)},
 		{name: "IPv6 with prefixes and many pods", manifests: pool("m5.large", "spot") + class(role+al2023+"  ipPrefixCount: 1\n  kubelet: {maxPods: 110}\n")},
 	}
 }

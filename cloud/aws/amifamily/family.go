@@ -84,3 +84,9 @@ func (f *Family) Unsupported(class *awsv1.EC2NodeClass) field.ErrorList {
 	}
 	return f.unsupported(class)
 }
+
+// Paths of the fields that not every family can honour.
+var (
+	kubeletPath       = field.NewPath("spec", "kubelet")
+	instanceStorePath = field.NewPath("spec", "instanceStorePolicy")
+)

@@ -1,4 +1,5 @@
-package main
+// Package kubeletflags checks the flags that Tenon gives to kubelets with the kubelet's own parser.
+package kubeletflags
 
 import (
 	"os"
@@ -22,7 +23,7 @@ var (
 // that every setting arrives. The user data are those that a test of cloud/aws keeps.
 func TestKubeletTakesOurFlags(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../cloud/aws/testdata/families/userdata/*")
+	files, err := filepath.Glob("../../../cloud/aws/testdata/families/userdata/*")
 	if err != nil {
 		t.Fatal(err)
 	}
