@@ -125,6 +125,10 @@ func (s *shape) resources(m *machine) (capacity, allocatable corev1.ResourceList
 	if n := branchInterfaces(m.name); n > 0 {
 		capacity[awsv1.ResourceAWSPodENI] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
+	if s.family.OS == string(corev1.Windows) {
+		// The VPC resource controller gives Windows pods the secondary addresses of the node's one network interface.
+		capacity[awsv1.ResourcePrivateIPv4Address] = *resource.NewQuantity(m.ipv4PerENI-1, resource.DecimalSI)
+	}
 	if n := s.efaDevices(m); n > 0 {
 		capacity[awsv1.ResourceEFA] = *resource.NewQuantity(n, resource.DecimalSI)
 	}

@@ -121,9 +121,6 @@ func TestFamiliesUserDataIsKarpenters(t *testing.T) {
 	cases, record := readFamilies(t)
 	for _, c := range cases.Cases {
 		class := c.class()
-		if !amifamily.Of(class.AMIFamily()).Supported() {
-			continue
-		}
 		cluster := clusterFacts{name: "blue", endpoint: "https://0123.gr7.us-east-1.eks.amazonaws.com", authority: "Q0E=", serviceCIDR: "10.100.0.0/16"}
 		if c.CIDR != "" {
 			cluster.serviceCIDR = c.CIDR
@@ -203,9 +200,6 @@ func TestFamiliesSizesAreKarpenters(t *testing.T) {
 	cases, record := readFamilies(t)
 	for _, c := range cases.Cases {
 		class := c.class()
-		if !amifamily.Of(class.AMIFamily()).Supported() {
-			continue
-		}
 		size := shapeOf(class, DefaultVMMemoryOverhead, c.ReservedENIs)
 		for name, want := range record.Cases[c.Name].Sizes {
 			m := machineOf(t, &record, name)

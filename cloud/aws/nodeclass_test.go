@@ -51,10 +51,6 @@ func TestBrokenNodeClasses(t *testing.T) {
 		condition string
 		reason    string
 	}{
-		{why: "a family whose user data nobody writes", spoil: func(c *awsv1.EC2NodeClass) {
-			c.Spec.AMIFamily = awssdk.String(awsv1.AMIFamilyWindows2022)
-			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-*"}}
-		}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "UnsupportedAMIFamily"},
 		{why: "a setting that the family does not have", spoil: func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{PodsPerCore: awssdk.Int32(4)}

@@ -48,14 +48,10 @@ type validator struct {
 // validate checks whether launches of the class would work, by looking at the class and by dry runs. The other parts
 // have to be resolved first.
 func (v *validator) validate(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
-	family := amifamily.Of(class.AMIFamily())
-	if !family.Supported() {
-		return bad("UnsupportedAMIFamily", "spec.amiFamily: Tenon writes no user data for %s; use a Linux family, or Custom with your own user data", family.Name), nil
-	}
 	if errs := class.Validate(); len(errs) > 0 {
 		return bad("ValidationFailed", "%v", errs.ToAggregate()), nil
 	}
-	if errs := family.Unsupported(class); len(errs) > 0 {
+	if errs := amifamily.Of(class.AMIFamily()).Unsupported(class); len(errs) > 0 {
 		return bad("UnsupportedByAMIFamily", "%v", errs.ToAggregate()), nil
 	}
 	for _, part := range []string{

@@ -48,8 +48,9 @@
 // same purposes.
 //
 // Reading order: apierror, params, filter, paging, tags, call, modelexceptions, model, modelquery, modeljson, unsupported,
-// sqsquery, protocol, journal, guard, account, catalogue, market, userdata, nodeconfig, bootstrapscript, bottlerocketsettings, launchspec, instance, faults, calls,
-// throttle, injector, fleet, idempotency, tagsets, authorize, iam, roles, sts, eks, zonalshift, pricing, sqs, rules, events, instancetypes, image,
+// sqsquery, protocol, journal, guard, account, catalogue, market, userdata, nodeconfig, bootstrapscript,
+// bottlerocketsettings, powershell, launchspec, instance, faults, calls, throttle, injector, fleet, idempotency,
+// tagsets, authorize, iam, roles, sts, eks, zonalshift, pricing, sqs, rules, events, instancetypes, image,
 // amazonimages, compatibility, images, describeimages, ownimages, ssm, addresses, launchtemplate, launchorder, launchtemplates,
 // network, subnets, securitygroups, volumes, spotprices, reservations, allocations, instances, launch, instancexml,
 // describeinstances, instancestatus, spotrequests, terminate, stop, runinstances, allocation, fleetrequest, fleets, tagapi,

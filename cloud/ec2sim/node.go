@@ -87,17 +87,26 @@ func (m *machine) node() (*corev1.Node, error) {
 }
 
 // operatingSystem is what a kubelet reports of its machine's operating system.
-type operatingSystem struct{ name, image, kernel string }
+type operatingSystem struct {
+	name, image, kernel string
+	build               string // of Windows
+}
 
 // system returns the operating system of the machine's image.
 func (m *machine) system() operatingSystem {
 	switch arch := uname(m.itype.Arch); m.image.Family {
 	case "AL2":
-		return operatingSystem{"linux", "Amazon Linux 2", "5.10.245-241.976.amzn2." + arch}
+		return operatingSystem{"linux", "Amazon Linux 2", "5.10.245-241.976.amzn2." + arch, ""}
 	case "Bottlerocket":
-		return operatingSystem{"linux", "Bottlerocket OS", "6.12.46"}
+		return operatingSystem{"linux", "Bottlerocket OS", "6.12.46", ""}
+	case "Windows2019":
+		return operatingSystem{"windows", "Windows Server 2019 Datacenter", "10.0.17763.8027", "10.0.17763"}
+	case "Windows2022":
+		return operatingSystem{"windows", "Windows Server 2022 Datacenter", "10.0.20348.4405", "10.0.20348"}
+	case "Windows2025":
+		return operatingSystem{"windows", "Windows Server 2025 Datacenter", "10.0.26100.7171", "10.0.26100"}
 	default:
-		return operatingSystem{"linux", "Amazon Linux 2023", "6.12.46-66.121.amzn2023." + arch}
+		return operatingSystem{"linux", "Amazon Linux 2023", "6.12.46-66.121.amzn2023." + arch, ""}
 	}
 }
 
@@ -185,6 +194,9 @@ func (m *machine) labels(k *kubeletSetup) map[string]string {
 		corev1.LabelFailureDomainBetaRegion: m.region,
 		"topology.k8s.aws/zone-id":          m.zoneID,
 	})
+	if build := m.system().build; build != "" {
+		labels[corev1.LabelWindowsBuild] = build
+	}
 	return labels
 }
 
@@ -240,6 +252,9 @@ func (m *machine) ephemeralStorage(k *kubeletSetup) int64 {
 // two pods use the host's network. The kubelet's maxPods overrides the limit, and its podsPerCore caps it.
 func (m *machine) maxPods(k *kubeletSetup) int64 {
 	pods := int64(m.itype.DefaultCardENIs*(m.itype.IPv4PerENI-1) + 2)
+	if m.image.Windows {
+		pods = 110 // the kubelet's default: the script of Windows images sets no other
+	}
 	if k.maxPods > 0 {
 		pods = int64(k.maxPods)
 	}
@@ -269,6 +284,9 @@ func (m *machine) capacity(k *kubeletSetup) corev1.ResourceList {
 		count("nvidia.com/gpu", m.itype.GPUs)
 	case "AMD":
 		count("amd.com/gpu", m.itype.GPUs)
+	}
+	if m.image.Windows {
+		count("vpc.amazonaws.com/PrivateIPv4Address", m.itype.IPv4PerENI-1) // as the VPC resource controller sets it
 	}
 	count("aws.amazon.com/neuron", m.itype.Neurons)
 	count("aws.amazon.com/neuroncore", m.itype.Neurons*m.itype.NeuronCores)

@@ -249,6 +249,50 @@ func TestBottlerocketDoesNotBoot(t *testing.T) {
 	}
 }
 
+const windowsScript = `<powershell>
+Write-Host 'mine'
+[string]$EKSBootstrapScriptFile = "$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1"
+& $EKSBootstrapScriptFile -EKSClusterName 'tenon' -APIServerEndpoint 'https://10.0.0.1' -Base64ClusterCA 'UEVN' -KubeletExtraArgs '--node-labels="a=b" --register-with-taints="k=v:NoSchedule"' -DNSClusterIP '10.96.0.10'
+</powershell>`
+
+func windowsMachine(t *testing.T, typeName, userData string) *machine {
+	t.Helper()
+	m := testMachine(t, typeName, userData)
+	m.image = &image{Family: "Windows2022", Kubernetes: "1.36", Windows: true}
+	return m
+}
+
+func TestNodeOfPowerShell(t *testing.T) {
+	t.Parallel()
+	node, err := windowsMachine(t, "m5.large", windowsScript).node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := node.Status.Capacity["vpc.amazonaws.com/PrivateIPv4Address"]
+	if node.Labels["a"] != "b" || node.Labels[corev1.LabelOSStable] != "windows" || node.Labels[corev1.LabelWindowsBuild] != "10.0.20348" ||
+		node.Status.Capacity.Pods().Value() != 110 || addresses.Value() != 9 || len(node.Spec.Taints) != 2 {
+		t.Errorf("node: %+v", node)
+	}
+}
+
+func TestPowerShellDoesNotRun(t *testing.T) {
+	t.Parallel()
+	for reason, userData := range map[string]string{
+		"not one script within":        strings.ReplaceAll(windowsScript, "Write-Host 'mine'", "<powershell>\nWrite-Host 'mine'\n</powershell>"),
+		"does not name":                strings.ReplaceAll(windowsScript, "Start-EKSBootstrap", "Start-Bootstrap"),
+		"does not call":                strings.ReplaceAll(windowsScript, "& $EKS", "# $EKS"),
+		"parameter name 'ClusterName'": strings.ReplaceAll(windowsScript, "-EKSClusterName", "-ClusterName"),
+		"unreadable argument":          strings.ReplaceAll(windowsScript, "'UEVN'", "'UE'VN'"),
+		"Start-EKSBootstrap.ps1: Cert": strings.ReplaceAll(windowsScript, "UEVN", ""),
+		"not this cluster":             strings.ReplaceAll(windowsScript, "https://10.0.0.1", "https://10.9.9.9"),
+		"is not a taint":               strings.ReplaceAll(windowsScript, "k=v:NoSchedule", "k=v"),
+	} {
+		if _, err := windowsMachine(t, "m5.large", userData).node(); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("error is %v, want one that says %q", err, reason)
+		}
+	}
+}
+
 // TestVisibleMemoryCoversEstimate checks what autoscalers rely on: from 2 GiB upwards, a real node never has less than
 // the advertised memory minus 7.5 %.
 func TestVisibleMemoryCoversEstimate(t *testing.T) {
@@ -326,7 +370,7 @@ func TestUserDataOfFamilies(t *testing.T) {
 	read := map[string]int{}
 	for _, file := range files {
 		family := ""
-		for prefix, name := range map[string]string{"al2023": "AL2023", "reserved-": "AL2023", "al2-": "AL2", "al2.": "AL2", "bottlerocket": "Bottlerocket"} {
+		for prefix, name := range map[string]string{"al2023": "AL2023", "reserved-": "AL2023", "al2-": "AL2", "al2.": "AL2", "bottlerocket": "Bottlerocket", "windows": "Windows2022"} {
 			if strings.HasPrefix(filepath.Base(file), prefix) {
 				family = name
 			}
@@ -353,7 +397,7 @@ func TestUserDataOfFamilies(t *testing.T) {
 			t.Errorf("%s is read as %+v", file, setup)
 		}
 	}
-	for _, family := range []string{"AL2023", "AL2", "Bottlerocket"} {
+	for _, family := range []string{"AL2023", "AL2", "Bottlerocket", "Windows2022"} {
 		if read[family] == 0 {
 			t.Errorf("no user data of %s", family)
 		}

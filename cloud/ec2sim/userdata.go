@@ -20,7 +20,7 @@ type userData struct {
 
 // kubeletSetup is the kubelet's configuration from a machine's user data.
 type kubeletSetup struct {
-	program        string // that makes the machine a node: nodeadm, bootstrap.sh, Bottlerocket
+	program        string // that makes the machine a node: nodeadm, bootstrap.sh, Bottlerocket, Start-EKSBootstrap.ps1
 	clusterName    string
 	endpoint       string
 	caGiven        bool
@@ -46,6 +46,8 @@ func parseUserData(family, text string) (*kubeletSetup, error) {
 		return setup, setup.applyScripts(text)
 	case "Bottlerocket":
 		return setup, setup.applySettings(text)
+	case "Windows2019", "Windows2022", "Windows2025":
+		return setup, setup.applyPowerShell(text)
 	default:
 		return setup, setup.applyNodeConfigs(text)
 	}

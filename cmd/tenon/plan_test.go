@@ -107,7 +107,7 @@ func TestPlanCommand(t *testing.T) {
 		"OwnZones":    {reason: "and so does the status of a class", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "us-east-1b", "eu-west-1b", 1) + "status: {subnets: [{id: subnet-1, zone: eu-west-1b}]}\n" + pod, out: "eu-west-1b"},
 		"UnsoldZone":  {reason: "a pod that cannot be placed is an answer", args: []string{"-f", "-", "--zones", "us-east-1a"}, stdin: string(pool) + pod, out: "0 pods placed; 0 new nodes, 0.0000 $/hour; 1 pod without a node"},
 		"StaticPool":  {reason: "the nodes of a static pool are created whatever the pods need", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "spec:\n", "spec:\n  replicas: 2\n", 1), out: "large-1..2"},
-		"Warning":     {reason: "what would keep a class from being used is said", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "al2023@latest", "windows2022@latest", 1) + pod, out: "1 new node", notes: "EC2NodeClass default: it would not become Ready: spec.amiFamily: "},
+		"Warning":     {reason: "what would keep a class from being used is said", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "al2023@latest", "al2@latest", 1) + pod, out: "1 new node", notes: "EC2NodeClass default: it would not become Ready: spec.amiSelectorTerms: "},
 		"Catalogue":   {reason: "a catalogue that is not there", args: []string{"-f", "-", "--catalogue", "none.json"}, stdin: pod, fails: "none.json"},
 		"OldCluster":  {reason: "before Kubernetes 1.35 nobody tells pods where they go", args: []string{"-f", "-", "--nominate=false"}, stdin: string(pool) + pod, out: "1 pod placed; 1 new node"},
 		"Environment": {reason: "the file may be missing", args: []string{"-f", "none.yaml"}, fails: "none.yaml: there is no such file"},

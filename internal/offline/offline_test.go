@@ -37,7 +37,7 @@ func TestInstanceTypes(t *testing.T) {
 			c.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
 		}, notes: []string{"its capacity reservations are not known offline: none is assumed"}},
 		"Alias":  {reason: "an alias that has no images is still planned, with a warning", pods: 29, gpu: true, arm: true, class: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "al2@latest" }, notes: []string{"it would not become Ready: spec.amiSelectorTerms: there are no Amazon Linux 2 images"}},
-		"Family": {reason: "a family that will not be launched is still planned, with a warning, and Windows is for Intel and AMD only", pods: 110, gpu: true, arm: false, class: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "windows2022@latest" }, notes: []string{"it would not become Ready: spec.amiFamily: "}},
+		"Family": {reason: "Windows is for Intel and AMD only, and network interfaces do not limit its pods", pods: 110, gpu: true, arm: false, class: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "windows2022@latest" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -39,10 +39,7 @@ const providerModule = "github.com/aws/karpenter-provider-aws"
 var notPlayed = map[string]string{
 	"custom-family":            "its user data calls a bootstrap.sh for a cluster of another name, so its nodes do not join",
 	"custom-family-with-alias": "as custom-family",
-	"windows-2019":             "Tenon has no Windows families, and says so in the EC2NodeClass's condition",
-	"windows-2022":             "as windows-2019",
-	"windows-2025":             "as windows-2019",
-	"windows-custom-userdata":  "as windows-2019",
+	"windows-custom-userdata":  "its NodePool names a group that does not exist, and is refused",
 }
 
 // standIns replaces what the examples leave to the reader, and a release of AL2023 that is older than the simulated account.
@@ -135,6 +132,7 @@ const (
 	role         = "  role: " + nodeRole + "\n"
 	al2023       = "  amiSelectorTerms: [{alias: al2023@latest}]\n"
 	bottlerocket = "  amiSelectorTerms: [{alias: bottlerocket@latest}]\n"
+	windows      = "  amiSelectorTerms: [{alias: windows2022@latest}]\n"
 	// imageByName is not an alias, so the class must set its amiFamily.
 	imageByName = "  amiSelectorTerms: [{name: amazon-eks-node-al2023-x86_64-standard-1.3*-v20261102, owner: amazon}]\n"
 )
@@ -180,6 +178,8 @@ func everyFieldOf(family string) string {
 	case "Bottlerocket":
 		fields = strings.Replace(fields, "    podsPerCore: 20\n", "", 1) +
 			"  userData: |\n    [settings]\n    motd = \"hello\"\n    [settings.kubernetes]\n    kube-api-qps = 30\n    node-labels = {own = \"yes\"}\n"
+	case "Windows":
+		fields = strings.Replace(fields, "  instanceStorePolicy: RAID0\n", "", 1) + "  userData: |\n    Write-Host \"it's mine\"\n"
 	}
 	return fields
 }
@@ -230,6 +230,8 @@ func ours() []scene {
 		{name: "Bottlerocket, every field", manifests: pool("m5d.large", "on-demand") + class(role+bottlerocket+everyFieldOf("Bottlerocket"))},
 		{name: "Bottlerocket, spot", manifests: pool("m5.large", "spot") + class(role+bottlerocket), short: true},
 		{name: "Bottlerocket, pinned", manifests: pool("m6g.large", "on-demand") + class(role+"  amiSelectorTerms: [{alias: bottlerocket@v1.50.0}]\n  instanceStorePolicy: RAID0\n")},
+		{name: "Windows, every field", manifests: pool("m5d.large", "on-demand") + class(role+windows+everyFieldOf("Windows"))},
+		{name: "Windows, spot", manifests: pool("m5.large", "spot") + class(role+windows), pod: `vpc.amazonaws.com/PrivateIPv4Address: "1"`, short: true},
 		{name: "Custom family", manifests: pool("m5.large", "on-demand") + class(role+"  amiFamily: Custom\n"+imageByName+customUserData)},
 	}
 }

@@ -1,8 +1,6 @@
 package amifamily
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -66,15 +64,7 @@ func (f *Family) Images(version, kubernetes string) []Image { return f.images(ve
 
 // UserData returns the user data with which an instance of the family becomes the node. Equal nodes get equal user data. It
 // fails if the user's own user data cannot be read.
-func (f *Family) UserData(node *Node) (string, error) {
-	if f.userData == nil {
-		return "", fmt.Errorf("no user data are written for %s", f.Name)
-	}
-	return f.userData(node)
-}
-
-// Supported reports whether Tenon writes user data for the family.
-func (f *Family) Supported() bool { return f.userData != nil }
+func (f *Family) UserData(node *Node) (string, error) { return f.userData(node) }
 
 // Unsupported returns what a class asks for that the family's nodes cannot do, by field. The class's images have to be in
 // its status.
@@ -89,4 +79,5 @@ func (f *Family) Unsupported(class *awsv1.EC2NodeClass) field.ErrorList {
 var (
 	kubeletPath       = field.NewPath("spec", "kubelet")
 	instanceStorePath = field.NewPath("spec", "instanceStorePolicy")
+	userDataPath      = field.NewPath("spec", "userData")
 )
