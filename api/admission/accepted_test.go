@@ -156,7 +156,7 @@ func TestGoTypesKeepManifests(t *testing.T) {
 func manifests(t *testing.T) []unstructured.Unstructured {
 	t.Helper()
 	var objects []unstructured.Unstructured
-	for _, pattern := range []string{"../../deploy/examples/*.yaml", "../*/v1/testdata/hash/*.yaml"} {
+	for _, pattern := range []string{"../../deploy/examples/*.yaml", "../../deploy/examples/*/*.yaml", "../*/v1/testdata/hash/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("nothing found at %s: %v", pattern, err)
