@@ -37,6 +37,7 @@ replacement runs as a durable Temporal workflow.`,
 		SilenceErrors: true,
 	}
 	root.AddCommand(newCleanupCommand())
+	root.AddCommand(newConvertCommand())
 	root.AddCommand(newDemoCommand())
 	root.AddCommand(newDevCommand())
 	root.AddCommand(newDrainCommand())
