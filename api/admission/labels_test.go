@@ -24,7 +24,7 @@ func TestWellKnownLabelsAreOneList(t *testing.T) {
 		awsv1.LabelInstanceNetworkBandwidth, awsv1.LabelInstanceGPUName, awsv1.LabelInstanceGPUManufacturer,
 		awsv1.LabelInstanceGPUCount, awsv1.LabelInstanceGPUMemory, awsv1.LabelInstanceAcceleratorName,
 		awsv1.LabelInstanceAcceleratorManufacturer, awsv1.LabelInstanceAcceleratorCount, awsv1.LabelInstanceLocalNVME,
-		awsv1.LabelInstanceTenancy, awsv1.LabelNitroSandbox, awsv1.LabelCapacityReservationID,
+		awsv1.LabelInstanceTenancy, awsv1.LabelCapacityReservationID,
 		awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible, awsv1.LabelPlacementGroupID,
 		awsv1.LabelPlacementGroupPartition,
 	)

@@ -51,8 +51,6 @@ const (
 	LabelInstanceLocalNVME = Group + "/instance-local-nvme"
 	// LabelInstanceTenancy is "default" or "dedicated".
 	LabelInstanceTenancy = Group + "/instance-tenancy"
-	// LabelNitroSandbox tells instance types that can host Nitro sandboxes.
-	LabelNitroSandbox = Group + "/nitro-sandbox"
 
 	// LabelCapacityReservationID is the reservation a reserved instance runs in.
 	LabelCapacityReservationID = Group + "/capacity-reservation-id"
@@ -113,5 +111,7 @@ const (
 	ResourceAWSPodENI          corev1.ResourceName = "vpc.amazonaws.com/pod-eni"
 	ResourcePrivateIPv4Address corev1.ResourceName = "vpc.amazonaws.com/PrivateIPv4Address"
 	ResourceEFA                corev1.ResourceName = "vpc.amazonaws.com/efa"
-	ResourceNitroSandbox       corev1.ResourceName = "eks.amazonaws.com/nitro-sandbox"
+	// ResourceNIPSlots is what pods request whose node needs Nitro Enclaves. No instance type has it by itself: a
+	// NodeOverlay has to say which do.
+	ResourceNIPSlots corev1.ResourceName = "eks.amazonaws.com/nip-slots"
 )

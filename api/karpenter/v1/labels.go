@@ -81,7 +81,7 @@ func AWSWellKnownLabels() sets.Set[string] {
 		"instance-encryption-in-transit-supported", "instance-family", "instance-generation", "instance-gpu-count",
 		"instance-gpu-manufacturer", "instance-gpu-memory", "instance-gpu-name", "instance-hypervisor",
 		"instance-local-nvme", "instance-memory", "instance-network-bandwidth", "instance-size", "instance-tenancy",
-		"nitro-sandbox", "placement-group-id", "placement-group-partition",
+		"placement-group-id", "placement-group-partition",
 	} {
 		keys.Insert(AWSLabelDomain + "/" + name)
 	}
