@@ -19,6 +19,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -126,6 +127,7 @@ func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance 
 	labels[corev1.LabelInstanceTypeStable] = instance.InstanceType
 	labels[corev1.LabelTopologyZone] = instance.Zone
 	labels[karpv1.CapacityTypeLabelKey] = instance.CapacityType
+	labels[awsv1.LabelInstanceTenancy] = plan.Tenancy(claim)
 	if instance.ZoneID != "" {
 		labels["topology.k8s.aws/zone-id"] = instance.ZoneID
 	}

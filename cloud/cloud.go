@@ -194,6 +194,8 @@ type LaunchSpec struct {
 	NodePool string
 	// CapacityType is the one capacity type that is bought.
 	CapacityType string
+	// Tenancy is default or dedicated: whether the hardware may be shared with other accounts. Empty means default.
+	Tenancy string
 	// Offerings are the acceptable ones, the preferred first, at most a few hundred.
 	Offerings []OfferingKey
 	// Prices replace the cloud's prices of some offerings, per hour in the region's currency. If there are any, the

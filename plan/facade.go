@@ -170,6 +170,9 @@ func NewOverlays(all []*v1alpha1.NodeOverlay, pools []Pool) (*Overlays, map[stri
 	return market.NewOverlays(all, pools)
 }
 
+// Tenancy returns the tenancy, default or dedicated, that a NodeClaim's machine has or will have.
+func Tenancy(claim *karpv1.NodeClaim) string { return model.Tenancy(claim) }
+
 // Offerings returns the ways to launch a NodeClaim, planned or written by hand, the cheapest first.
 func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time, policy MinValuesPolicy) ([]cloud.OfferingKey, error) {
 	return market.Offerings(claim, types, unavailable, now, policy)

@@ -51,15 +51,14 @@ var (
 func (s machineSpec) instanceType() *cloud.InstanceType {
 	family, size, _ := strings.Cut(s.name, ".")
 	labels := map[string]string{
-		corev1.LabelInstanceTypeStable:       s.name,
-		corev1.LabelArchStable:               cmp.Or(s.arch, "amd64"),
-		corev1.LabelOSStable:                 "linux",
-		corev1.LabelTopologyRegion:           "us-east-1",
-		"karpenter.k8s.aws/instance-family":  family,
-		"karpenter.k8s.aws/instance-size":    size,
-		"karpenter.k8s.aws/instance-cpu":     strconv.Itoa(int(s.cores)),
-		"karpenter.k8s.aws/instance-memory":  strconv.Itoa(int(s.memory * 1024)),
-		"karpenter.k8s.aws/instance-tenancy": "default",
+		corev1.LabelInstanceTypeStable:      s.name,
+		corev1.LabelArchStable:              cmp.Or(s.arch, "amd64"),
+		corev1.LabelOSStable:                "linux",
+		corev1.LabelTopologyRegion:          "us-east-1",
+		"karpenter.k8s.aws/instance-family": family,
+		"karpenter.k8s.aws/instance-size":   size,
+		"karpenter.k8s.aws/instance-cpu":    strconv.Itoa(int(s.cores)),
+		"karpenter.k8s.aws/instance-memory": strconv.Itoa(int(s.memory * 1024)),
 	}
 	if parts := nameParts.FindStringSubmatch(family); parts != nil {
 		labels["karpenter.k8s.aws/instance-category"] = parts[1][:1]

@@ -3,6 +3,8 @@ package aws
 import (
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -54,14 +56,17 @@ type templateKey struct {
 	image       string
 	pods        int64
 	reservation string
+	tenancy     types.Tenancy
+	enclave     bool
 	efas        int32 // EFA interfaces, if the claims request any
 }
 
 // template returns the key of the choice's launch template. If a claim requests EFA, the node gets as many EFA
-// interfaces as its type supports (Karpenter, pkg/providers/amifamily/resolver.go), unless the class lists the
-// interfaces itself.
+// interfaces as its type supports, unless the class lists the interfaces itself; if a claim requests slots for Nitro
+// Enclaves, they are enabled (Karpenter, pkg/providers/amifamily/resolver.go).
 func (c *choice) template(spec cloud.LaunchSpec) templateKey {
-	key := templateKey{image: c.node.image, pods: c.node.pods, reservation: c.key.ReservationID}
+	key := templateKey{image: c.node.image, pods: c.node.pods, reservation: c.key.ReservationID, tenancy: types.Tenancy(spec.Tenancy),
+		enclave: slices.Contains(spec.Requests, awsv1.ResourceNIPSlots)}
 	if len(spec.Class.Spec.NetworkInterfaces) == 0 && slices.Contains(spec.Requests, awsv1.ResourceEFA) {
 		key.efas = c.node.machine.efas
 	}

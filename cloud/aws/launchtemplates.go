@@ -1,8 +1,10 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -85,6 +87,8 @@ func (s *templateStore) of(ctx context.Context, class *awsv1.EC2NodeClass, nodeP
 	if cluster.ipv6() && class.Spec.MetadataOptions == nil {
 		made.Data.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6Enabled
 	}
+	made.Data.Placement = &types.LaunchTemplatePlacementRequest{Tenancy: cmp.Or(key.tenancy, types.TenancyDefault)}
+	made.Data.EnclaveOptions = &types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(key.enclave)}
 	made.reserve(class, key.reservation)
 	return made, nil
 }

@@ -224,7 +224,6 @@ func machineLabels(info *types.InstanceTypeInfo, m *machine) map[string]string {
 		awsv1.LabelInstanceMemory:         strconv.FormatInt(m.memoryMiB, 10),
 		awsv1.LabelInstanceHypervisor:     string(info.Hypervisor),
 		awsv1.LabelInstanceCapabilityFlex: strconv.FormatBool(strings.HasSuffix(family, "-flex")),
-		awsv1.LabelInstanceTenancy:        "default",
 		awsv1.LabelInstanceEncryptionInTransitSupported: strconv.FormatBool(
 			aws.ToBool(info.NetworkInfo.EncryptionInTransitSupported)),
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -115,6 +116,7 @@ func plannedNodeOf(claim *plan.Claim, pool *plan.Pool, name string) (plannedNode
 	node.InstanceType = typ.Name
 	maps.Copy(node.Labels, typ.Labels)
 	node.Labels[karpv1.CapacityTypeLabelKey] = claim.CapacityType
+	node.Labels[awsv1.LabelInstanceTenancy] = plan.Tenancy(object)
 	node.Arch = typ.Labels[corev1.LabelArchStable]
 	if offering != nil {
 		node.Zone = offering.Zone

@@ -123,10 +123,13 @@ func ofReservation(key string) bool {
 	return false
 }
 
-// byOffering splits conditions into those on labels that follow from an offering, and those on other labels.
+// byOffering splits conditions into those on labels that follow from an offering, and those on other labels. Conditions on
+// the tenancy are in neither, because every type can be launched with any, unless they leave none.
 func byOffering(conditions model.Term) (ofOffering, others model.Term) {
+	_, tenable := conditions.Tenancy()
 	for _, c := range conditions {
 		switch {
+		case c.Key == awsv1.LabelInstanceTenancy && tenable:
 		case c.Key == corev1.LabelTopologyZone, c.Key == corev1.LabelTopologyRegion, c.Key == zoneIDLabel, c.Key == karpv1.CapacityTypeLabelKey, ofReservation(c.Key):
 			ofOffering = append(ofOffering, c)
 		default:

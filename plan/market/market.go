@@ -100,7 +100,8 @@ type Seller struct {
 	Name string
 	// Closed says why nothing at all can be bought; empty if something can.
 	Closed string
-	// Labels are those its nodes have whatever is bought. Open are the custom labels the pool leaves to the pods.
+	// Labels are those its nodes have whatever is bought. Open are the labels the pool leaves to the pods: custom ones, and
+	// the tenancy.
 	Labels map[string]string
 	Open   map[string]model.Term
 	// Required are those of Labels that follow from requirements with one value.
@@ -125,6 +126,8 @@ type Market struct {
 	Policy     model.MinValuesPolicy
 	// Nominates says that the kube-scheduler will follow the plan.
 	Nominates bool
+	// Tenanted says that some pods ask for a tenancy, so that the pools leave it to their pods.
+	Tenanted bool
 	// Without names a strategy that is left out.
 	Without string
 	// AllZones is the mask of all zones.

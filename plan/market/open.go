@@ -9,15 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// NewMarket returns the market for an input. dims are the resources that its pods ask for.
-func NewMarket(in *model.Input, dims *Dimensions) *Market {
+// NewMarket returns the market for an input. dims are the resources that its pods ask for, and tenanted says that some of
+// them ask for a tenancy.
+func NewMarket(in *model.Input, dims *Dimensions, tenanted bool) *Market {
 	m := &Market{
-		Now: in.Snapshot.Time, Dims: dims, WellKnown: karpv1.WellKnownLabels(), Policy: in.MinValues,
+		Now: in.Snapshot.Time, Dims: dims, Tenanted: tenanted, WellKnown: karpv1.WellKnownLabels(), Policy: in.MinValues,
 		Nominates: in.Nominates, Without: in.Without, Unavailable: in.Unavailable, Asked: make([]int64, dims.Count()),
 	}
 	pools := slices.Clone(in.Pools)
@@ -56,6 +58,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 			ofOffering = append(ofOffering, c)
 		case m.Zonal(c.Key):
 			ofZone = append(ofZone, c)
+		case s.Open[c.Key] != nil:
 		case m.WellKnown.Has(c.Key) && c.Key != karpv1.NodePoolLabelKey:
 			ofType = append(ofType, c)
 		}
@@ -111,6 +114,7 @@ func labelPool(m *Market, s *Seller, requirements model.Term) {
 			s.Open[c.Key] = append(s.Open[c.Key], c)
 		}
 	}
+	labelTenancy(m, s, requirements)
 	for key, conditions := range s.Open {
 		if value, present, single := conditions.Only(); single {
 			delete(s.Open, key)
@@ -123,6 +127,26 @@ func labelPool(m *Market, s *Seller, requirements model.Term) {
 			}
 		}
 	}
+}
+
+// labelTenancy leaves the tenancy to the pods if any of them ask for one. Otherwise the pool's machines get the preferred
+// tenancy that the pool allows. If it allows none, no machine meets its requirements.
+func labelTenancy(m *Market, s *Seller, requirements model.Term) {
+	tenancy, ok := requirements.Tenancy()
+	if _, fixed := s.Labels[awsv1.LabelInstanceTenancy]; fixed || !ok {
+		return
+	}
+	if !m.Tenanted {
+		s.Labels[awsv1.LabelInstanceTenancy] = tenancy
+		return
+	}
+	open := model.Term{model.NewCondition(awsv1.LabelInstanceTenancy, corev1.NodeSelectorOpIn, model.Tenancies())}
+	for _, c := range requirements {
+		if c.Key == awsv1.LabelInstanceTenancy {
+			open = append(open, c)
+		}
+	}
+	s.Open[awsv1.LabelInstanceTenancy] = open
 }
 
 // addMachine adds one machine with the given capacity type and reservation, if it is offered in any of the zones.

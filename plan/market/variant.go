@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/solve"
 )
@@ -134,6 +135,9 @@ func (s *Seller) Settle(custom model.Term) (map[string]string, bool) {
 			}
 		}
 		value, present, ok := all.Resolve()
+		if key == awsv1.LabelInstanceTenancy {
+			value, ok = all.Tenancy()
+		}
 		if !ok {
 			return nil, false
 		}

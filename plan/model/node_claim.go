@@ -80,7 +80,12 @@ func (c *Claim) NodeClaim(pool *karpv1.NodePool, name string) (*karpv1.NodeClaim
 	template := pool.Spec.Template.DeepCopy()
 	labels := map[string]string{}
 	maps.Copy(labels, template.Labels)
-	maps.Copy(labels, c.Labels)
+	for key, value := range c.Labels {
+		// Well-known labels are written once the machine is known; until then the requirement says the value.
+		if !karpv1.WellKnownLabel(key) {
+			labels[key] = value
+		}
+	}
 	labels[karpv1.NodePoolLabelKey] = pool.Name
 	if ref := template.Spec.NodeClassRef; ref != nil {
 		labels[karpv1.NodeClassLabelKey(ref.GroupKind())] = ref.Name

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -42,7 +43,7 @@ type Distribution struct {
 func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority bool) *Distribution {
 	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
 	podGroups := podGroupsOf(in, book, t, pods, byPriority)
-	m := market.NewMarket(in, dimensionsOf(in, podGroups))
+	m := market.NewMarket(in, dimensionsOf(in, podGroups), slices.ContainsFunc(podGroups, (*PodGroup).asksTenancy))
 	m.Book, m.Hosts = book, t.Hosts
 	market.TellRemote(m, waiting)
 	if len(t.Groups) > 0 {
@@ -82,6 +83,13 @@ func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
 		classes = append(classes, set.Class)
 	}
 	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
+}
+
+// asksTenancy says whether the pods ask for a tenancy, or are to be spread over tenancies.
+func (it *PodGroup) asksTenancy() bool {
+	about := func(c model.Condition) bool { return c.Key == awsv1.LabelInstanceTenancy }
+	return slices.ContainsFunc(it.terms, func(t model.Term) bool { return slices.ContainsFunc(t, about) }) ||
+		slices.ContainsFunc(it.Class.Spread, func(s corev1.TopologySpreadConstraint) bool { return s.TopologyKey == awsv1.LabelInstanceTenancy })
 }
 
 // kind distinguishes pod groups that ask for different labels of a node, or tolerate different taints.
