@@ -168,6 +168,14 @@ type Offering struct {
 	ReservationInterruptible bool `json:"reservationInterruptible,omitempty"`
 }
 
+// NodeReport is what a registered node says about itself.
+type NodeReport struct {
+	// InstanceType and Image are what it was launched as.
+	InstanceType, Image string
+	// Memory is its capacity in bytes.
+	Memory int64
+}
+
 // OfferingKey names an offering of an instance type.
 type OfferingKey struct {
 	InstanceType string `json:"instanceType"`

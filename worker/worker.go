@@ -54,6 +54,8 @@ type Connections struct {
 	// Server is the server behind Temporal.
 	Server TemporalServer
 	Cloud  cloud.Provider
+	// LearnFrom tells the cloud where it can read what registered nodes report; nil if it does not learn from that.
+	LearnFrom func(func() []cloud.NodeReport)
 	// Interruptions is where the cloud announces that instances are interrupted; nil if it does not.
 	Interruptions starter.Interruptions
 	// Interceptors wrap every workflow and activity.
@@ -68,6 +70,9 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Log: log, NodeOverlays: config.FeatureGates.NodeOverlay})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
+	}
+	if to.LearnFrom != nil {
+		to.LearnFrom(func() []cloud.NodeReport { return reportsOf(mirror.Claims(), mirror.Node) })
 	}
 	lease, err := newFence(mirror.Fresh, prometheus.DefaultRegisterer, log)
 	if err != nil {

@@ -11,6 +11,7 @@
 //     background; a failed refresh keeps the old values (refresh.go);
 //   - the instance types as nodes of a node class: capacity and allocatable per type, shared by all callers
 //     (catalogue.go, instancetypes.go);
+//   - the memory that registered nodes have reported, by type and image, read again from the cluster's nodes (learnt.go);
 //   - offerings that had no capacity, for three minutes (unavailable.go);
 //   - how much room capacity reservations have, for a minute, minus what was launched into them (reservations.go);
 //   - launch templates, whose names are a hash of their content and the half hour, so that creating one twice has no effect
@@ -43,7 +44,7 @@
 //
 // Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, sizetable, disks, machine,
 // capacity, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups, reservations,
-// instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
+// learnt, instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
 // readiness, validate, aws, launch, prepare, nodeclass, leftovers, drift, interruptionmessage, interruption, interruptionstatus,
 // capacityblocks, repair, volumeprice.
 package aws
@@ -221,7 +222,7 @@ func newCatalogue(p *Provider, cfg aws.Config) *catalogue {
 	c := &catalogue{
 		region: cfg.Region, vmOverhead: *options.VMMemoryOverhead, reservedENIs: int64(options.ReservedENIs),
 		unavailable: newUnavailable(options.Now), reservations: newReservationPool(p.ec2, options.Now),
-		resolved: newTTLCache[string, *resolvedClass](time.Hour, 64, options.Now),
+		resolved: newTTLCache[string, *resolvedClass](time.Hour, 64, options.Now), learnt: newLearnt(options.Now),
 	}
 	pricingAPI := pricing.NewFromConfig(cfg, func(o *pricing.Options) { o.Region = pricingRegion(cfg.Region) })
 	c.machines = refresh(p, "instance types", refreshCatalogue, func(ctx context.Context) ([]*machine, error) {

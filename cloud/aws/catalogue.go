@@ -22,12 +22,13 @@ type catalogue struct {
 	spot         *refreshed[map[spotPool]float64]
 	unavailable  *unavailable
 	shifts       *zonalShifts
-	reservations *reservationPool                  // of capacity
+	reservations *reservationPool // of capacity
+	learnt       *learnt
 	resolved     *ttlCache[string, *resolvedClass] // by resolvedName
 }
 
-// resolve returns the machines as nodes of the class. It computes them again only when the class or the machines have
-// changed.
+// resolve returns the machines as nodes of the class. It computes them again only when the class, the machines or what
+// nodes report have changed.
 func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*resolvedClass, error) {
 	switch {
 	case len(class.Status.AMIs) == 0:
@@ -39,7 +40,7 @@ func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*re
 	if err != nil {
 		return nil, err
 	}
-	key, err := resolveKey(class, seq)
+	key, err := resolveKey(class, seq, c.learnt.refresh())
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*re
 	if resolved, ok := c.resolved.get(name); ok && resolved.key == key {
 		return resolved, nil
 	}
-	resolved, err := resolveClass(class, machines, shapeOf(class, c.vmOverhead, c.reservedENIs))
+	resolved, err := resolveClass(class, machines, shapeOf(class, c.vmOverhead, c.reservedENIs), c.learnt)
 	if err != nil {
 		return nil, &cloud.Error{Kind: cloud.Invalid, Reason: "KubeletConfigurationInvalid", Operation: "InstanceTypes", Err: err}
 	}

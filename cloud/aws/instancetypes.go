@@ -68,10 +68,10 @@ func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass)
 func resolvedName(class *awsv1.EC2NodeClass) string { return class.Name + "/" + string(class.UID) }
 
 // resolveKey returns a key made of everything resolveClass reads. The order of the subnets does not affect it.
-func resolveKey(class *awsv1.EC2NodeClass, machines uint64) (string, error) {
+func resolveKey(class *awsv1.EC2NodeClass, machines, learnt uint64) (string, error) {
 	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	key, err := json.Marshal([]any{
-		machines, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
+		machines, learnt, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
 		class.Spec.NetworkInterfaces, class.Spec.ConnectionTracking, class.Spec.CPUOptions, class.Status.AMIs, subnets, class.Status.CapacityReservations,
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func resolveKey(class *awsv1.EC2NodeClass, machines uint64) (string, error) {
 
 // resolveClass computes the size of every machine that can run an image of the class and is offered in one of its
 // zones.
-func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*resolvedClass, error) {
+func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
 	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation)}
 	for _, subnet := range class.Status.Subnets {
 		resolved.zones[subnet.Zone] = append(resolved.zones[subnet.Zone], subnet)
@@ -110,6 +110,7 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*
 		if err != nil {
 			return nil, err
 		}
+		known.correct(capacity, allocatable, m.name, image)
 		resolved.nodes = append(resolved.nodes, classNode{m, labels, image, size.pods(m), capacity, allocatable})
 	}
 	resolved.byName = make(map[string]*classNode, len(resolved.nodes))

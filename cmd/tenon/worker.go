@@ -150,6 +150,7 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 		return fmt.Errorf("AWS: %w", err)
 	}
 	connections.Cloud, connections.Interruptions = provider, provider.Interruptions(cloud.interruptionQueue)
+	connections.LearnFrom = provider.LearnFrom
 	return worker.Run(ctx, settings, connections, log)
 }
 
