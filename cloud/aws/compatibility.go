@@ -1,6 +1,11 @@
 package aws
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
@@ -9,22 +14,24 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// compatible reports whether EC2 can launch the class on the machine. It checks what Karpenter checks: Amazon Linux 2023
-// does not run on the first Graviton, and Windows on no Graviton; connection tracking timeouts require Nitro (EC2 User
-// Guide, "Amazon EC2 security group connection tracking"); few types have nested virtualization, or the network cards that
-// a class lists.
-func (m *machine) compatible(class *awsv1.EC2NodeClass) bool {
+// unsuitable returns why EC2 cannot launch the class on the machine, in words that name the field; empty if it can. It
+// checks what Karpenter checks: Amazon Linux 2023 does not run on the first Graviton, and Windows on no Graviton; connection tracking timeouts require
+// Nitro (EC2 User Guide, "Amazon EC2 security group connection tracking"); few types have nested virtualization, or the
+// network cards that a class lists.
+func (m *machine) unsuitable(class *awsv1.EC2NodeClass) string {
 	switch cpu := class.Spec.CPUOptions; {
 	case m.arm64 && amifamily.Of(class.AMIFamily()).OS == string(corev1.Windows):
-		return false
+		return "cannot run Windows"
 	case class.AMIFamily() == awsv1.AMIFamilyAL2023 && m.labels[awsv1.LabelInstanceFamily] == "a1":
-		return false
+		return "cannot run Amazon Linux 2023"
 	case class.Spec.ConnectionTracking != nil && m.labels[awsv1.LabelInstanceHypervisor] != string(types.InstanceTypeHypervisorNitro):
-		return false
+		return "have no Nitro hypervisor, which spec.connectionTracking needs"
 	case cpu != nil && cpu.NestedVirtualization != nil && *cpu.NestedVirtualization == string(types.NestedVirtualizationSpecificationEnabled) && !m.nested:
-		return false
+		return "have no nested virtualization, which spec.cpuOptions enables"
+	case !m.takes(class.Spec.NetworkInterfaces):
+		return "do not take all of spec.networkInterfaces"
 	}
-	return m.takes(class.Spec.NetworkInterfaces)
+	return ""
 }
 
 // takes reports whether the machine has the network cards, and room on each, for all of these interfaces.
@@ -39,4 +46,17 @@ func (m *machine) takes(interfaces []*awsv1.NetworkInterface) bool {
 		}
 	}
 	return efas <= m.efas
+}
+
+// nothingSuits says why no machine can be launched for a class. unsuitable is how many machines each reason excludes.
+func nothingSuits(unsuitable map[string]int) string {
+	message := "no instance type is offered in the selected subnets' zones and runs the selected AMIs"
+	var reasons []string
+	for _, why := range slices.Sorted(maps.Keys(unsuitable)) {
+		reasons = append(reasons, fmt.Sprintf("%d types %s", unsuitable[why], why))
+	}
+	if len(reasons) > 0 {
+		message += ": " + strings.Join(reasons, "; ")
+	}
+	return message
 }

@@ -28,6 +28,8 @@ type resolvedClass struct {
 	onRequest []corev1.ResourceName
 	// reservations are the capacity reservations, by instance type.
 	reservations map[string][]awsv1.CapacityReservation
+	// unsuitable is how many machines of the region cannot be launched for the class, by reason.
+	unsuitable map[string]int
 
 	mu        sync.Mutex
 	version   offeringsVersion
@@ -83,7 +85,7 @@ func resolveKey(class *awsv1.EC2NodeClass, machines, learnt uint64) (string, err
 // resolveClass computes the size of every machine that can run an image of the class and is offered in one of its
 // zones.
 func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
-	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation)}
+	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation), unsuitable: make(map[string]int)}
 	for _, subnet := range class.Status.Subnets {
 		resolved.zones[subnet.Zone] = append(resolved.zones[subnet.Zone], subnet)
 	}
@@ -95,7 +97,8 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape, kn
 	}
 	images := imageSelectors(class.Status.AMIs)
 	for _, m := range machines {
-		if !m.compatible(class) {
+		if why := m.unsuitable(class); why != "" {
+			resolved.unsuitable[why]++
 			continue
 		}
 		if !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }) {

@@ -112,7 +112,7 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 	}
 	node := ordinary(resolved)
 	if node == nil {
-		return bad("NoCompatibleInstanceTypes", "no instance type is offered in the selected subnets' zones and runs the selected AMIs"), nil
+		return bad("NoCompatibleInstanceTypes", "%s", nothingSuits(resolved.unsuitable)), nil
 	}
 	launch, err := v.templates.of(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods})
 	if err != nil || v.noDryRun {

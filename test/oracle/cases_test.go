@@ -104,6 +104,12 @@ spec:
 `, instanceType, capacityType)
 }
 
+// demanding returns the NodePool ours with one more requirement.
+func demanding(pool, requirement string) string {
+	const before = "      nodeClassRef:"
+	return strings.Replace(pool, before, "      - "+requirement+"\n"+before, 1)
+}
+
 // class returns the EC2NodeClass ours in the cluster's subnets and security groups, with further fields, each line indented
 // by two.
 func class(fields string) string {
@@ -232,6 +238,20 @@ func ours() []scene {
 		{name: "Bottlerocket, pinned", manifests: pool("m6g.large", "on-demand") + class(role+"  amiSelectorTerms: [{alias: bottlerocket@v1.50.0}]\n  instanceStorePolicy: RAID0\n")},
 		{name: "Windows, every field", manifests: pool("m5d.large", "on-demand") + class(role+windows+everyFieldOf("Windows"))},
 		{name: "Windows, spot", manifests: pool("m5.large", "spot") + class(role+windows), pod: `vpc.amazonaws.com/PrivateIPv4Address: "1"`, short: true},
+		{name: "EFA beside connection tracking and a public address", manifests: pool("c5n.18xlarge", "on-demand") +
+			class(role+al2023+"  associatePublicIPAddress: false\n  connectionTracking: {tcpEstablishedTimeout: 600}\n"), pod: `vpc.amazonaws.com/efa: "1"`},
+		{name: "several network cards, with prefixes and connection tracking", manifests: pool("c6in.32xlarge", "on-demand") + class(role+al2023+`  ipPrefixCount: 1
+  connectionTracking: {udpStreamTimeout: 90, udpTimeout: 40}
+  networkInterfaces:
+  - {networkCardIndex: 0, deviceIndex: 0, interfaceType: interface}
+  - {networkCardIndex: 0, deviceIndex: 1, interfaceType: efa-only}
+  - {networkCardIndex: 1, deviceIndex: 1, interfaceType: interface}
+`)},
+		{name: "no nested virtualization", manifests: pool("m5.large", "on-demand") + class(role+al2023+"  cpuOptions: {nestedVirtualization: disabled}\n")},
+		{name: "dedicated tenancy", manifests: demanding(pool("m5.large", "on-demand"), "{key: karpenter.k8s.aws/instance-tenancy, operator: In, values: [dedicated]}") +
+			class(role+al2023)},
+		{name: "either tenancy", manifests: demanding(pool("m5.large", "spot"), "{key: karpenter.k8s.aws/instance-tenancy, operator: In, values: [dedicated, default]}") +
+			class(role+al2023)},
 		{name: "Custom family", manifests: pool("m5.large", "on-demand") + class(role+"  amiFamily: Custom\n"+imageByName+customUserData)},
 	}
 }
