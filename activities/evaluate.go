@@ -175,7 +175,7 @@ func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) wor
 	waits := func(command plan.Command) bool { return e.waitsForReady(command.Nodes, nodes) }
 	for _, command := range plan.Join(moving, waits) {
 		replace := workflows.ReplacementCommand{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: frozen(command.Replacements), Moves: command.Moves,
-			SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: waits(command), Independent: command.Independent}
+			SavesPerHour: command.SavesPerHour, Zone: command.Zone, Why: command.Why, WaitForReady: waits(command), Independent: command.Independent}
 		for i, why := range command.Whys {
 			replace.Nodes[i].Why = why
 		}

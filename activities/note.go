@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -19,8 +20,12 @@ const maxNote = 12
 // are left, the most frequent reason first. refused are the static pools that lack nodes which cannot be launched.
 func planNote(packed plan.Plan, pending []*plan.Pod, refused []plan.Reason) string {
 	var note strings.Builder
-	fmt.Fprintf(&note, "%s pending: %d for nodes that are there or on their way, %s ($%.3f/h) for others, %s left.\n",
-		counted(len(pending), "pod", "pods"), len(packed.Placements), counted(len(packed.Claims), "claim", "claims"), packed.PricePerHour(), counted(len(packed.Unplaced), "pod", "pods"))
+	place := ""
+	if len(packed.Claims) > 0 {
+		place = strings.Join(packed.Claims[0].Zones, " ")
+	}
+	fmt.Fprintf(&note, "%s pending: %d for nodes that are there or on their way, %s (%s/h) for others, %s left.\n",
+		counted(len(pending), "pod", "pods"), len(packed.Placements), counted(len(packed.Claims), "claim", "claims"), cloud.Money(place, packed.PricePerHour()), counted(len(packed.Unplaced), "pod", "pods"))
 	virtual := 0
 	for _, pod := range pending {
 		if pod.Virtual {

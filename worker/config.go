@@ -94,7 +94,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BatchMost, "batch-max-duration", c.BatchMost, "plan after this long even if pods keep coming")
 	flags.StringVar(&c.MinValues, "min-values-policy", c.MinValues, "Strict or BestEffort")
 	flags.StringVar(&c.Preferences, "preference-policy", c.Preferences, "Respect or Ignore what pods prefer but do not require")
-	flags.Float64Var(&c.NodePrice, "node-price", c.NodePrice, "US dollars per hour that a node costs in addition to its machine and its volumes")
+	flags.Float64Var(&c.NodePrice, "node-price", c.NodePrice, "US dollars per hour (yuan in China) that a node costs in addition to its machine and its volumes")
 	flags.StringVar(&c.Packing, "packing", c.Packing, "cheapest, or spread: which plan wins among those of almost equal cost; NodePools may say otherwise ("+karpv1.PackingAnnotationKey+")")
 	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair, SpotToSpotConsolidation and NodeOverlay")
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")

@@ -161,8 +161,10 @@ type ReplacementCommand struct {
 	Claims []PlannedClaim `json:"claims,omitempty"`
 	// Moves is how many pods will have to move.
 	Moves int `json:"moves,omitempty"`
-	// SavesPerHour is in US dollars; negative where the cluster costs more afterwards.
+	// SavesPerHour is in the currency of Zone, the zone of one of the nodes; negative where the cluster costs more
+	// afterwards.
 	SavesPerHour float64 `json:"savesPerHour,omitempty"`
+	Zone         string  `json:"zone,omitempty"`
 	Why          string  `json:"why,omitempty"`
 	// WaitForReady says that the moved pods must be Ready before the replacement counts as over.
 	WaitForReady bool `json:"waitForReady,omitempty"`

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // maxListed is how many items one sentence lists.
@@ -30,9 +32,9 @@ func (r *replacement) details(state string) string {
 	}
 	text += fmt.Sprintf("\n\n%d pods move. ", r.Moves)
 	if r.SavesPerHour >= 0 {
-		text += fmt.Sprintf("It saves $%.4f/h.\n", r.SavesPerHour)
+		text += fmt.Sprintf("It saves %s/h.\n", cloud.Money(r.Zone, r.SavesPerHour))
 	} else {
-		text += fmt.Sprintf("It costs $%.4f/h.\n", -r.SavesPerHour)
+		text += fmt.Sprintf("It costs %s/h.\n", cloud.Money(r.Zone, -r.SavesPerHour))
 	}
 	text += "\n| Goes | Node | NodePool |\n|---|---|---|\n"
 	for _, node := range r.Nodes {

@@ -13,6 +13,8 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // refreshCatalogue is how long instance types, offerings and prices are kept before they are refreshed.
@@ -53,17 +55,6 @@ func hasPricing(region string) bool {
 	return true
 }
 
-// inChina reports whether a region charges in yuan.
-func inChina(region string) bool { return strings.HasPrefix(region, "cn-") }
-
-// currency returns the currency of a region's prices, as the price list writes it.
-func currency(region string) string {
-	if inChina(region) {
-		return "CNY"
-	}
-	return "USD"
-}
-
 // loadOnDemandPrices reads the prices of the region's Linux instances: the shared ones, and bare metal, which the
 // price list counts as dedicated.
 func loadOnDemandPrices(ctx context.Context, api *pricing.Client, region string) (map[string]float64, error) {
@@ -87,7 +78,7 @@ func loadOnDemandPrices(ctx context.Context, api *pricing.Client, region string)
 				return nil, classify("GetProducts", err)
 			}
 			for _, document := range page.PriceList {
-				name, price, err := parseProduct(document, currency(region))
+				name, price, err := parseProduct(document, cloud.Currency(region))
 				if err != nil {
 					return nil, err
 				}

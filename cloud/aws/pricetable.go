@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // priceTables are the built-in tables of on-demand prices, each in the currency of its region. A worker that cannot reach
@@ -129,7 +131,7 @@ func (r regionPrices) of(instanceType string) (float64, bool) {
 // 0.102 dollars in us-gov-west-1 and 0.085 dollars in us-east-1; m5.large 1.013, 0.121 and 0.096.
 func priceLevel(region string) float64 {
 	switch {
-	case inChina(region):
+	case cloud.Currency(region) == cloud.Currency(beijingRegion):
 		return 8.7
 	case strings.HasPrefix(region, "us-gov-"):
 		return 1.25
@@ -146,7 +148,7 @@ func staticPrice(region, instanceType string) (float64, bool) {
 		return 0, false
 	}
 	own := region
-	if inChina(region) {
+	if cloud.Currency(region) == cloud.Currency(beijingRegion) {
 		own = beijingRegion
 	}
 	if price, ok := tables[own].of(instanceType); ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
-	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/internal/manifest"
 	"github.com/tenon-sh/tenon/internal/offline"
 	"github.com/tenon-sh/tenon/plan"
@@ -91,7 +91,7 @@ func (p *planFlags) set() *pflag.FlagSet {
 	f.StringVar(&p.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
 	f.StringVar(&p.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
 	f.BoolVar(&p.nominate, "nominate", true, "plan as for Kubernetes 1.35 and later, where pods are told which node is theirs; false plans as for older ones")
-	f.Float64Var(&p.nodePrice, "node-price", 0, "US dollars per hour that a node costs in addition to its machine and its volumes")
+	f.Float64Var(&p.nodePrice, "node-price", 0, "US dollars per hour (yuan in China) that a node costs in addition to its machine and its volumes")
 	f.StringVar(&p.packing, "packing", string(plan.PackingSpread), "cheapest, or spread: which plan wins among those of almost equal cost, where a NodePool does not say it")
 	f.StringVarP(&p.output, "output", "o", "", "output format: json or yaml (default: a table)")
 	return f
@@ -161,7 +161,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		if _, err := pool.Packing(); err != nil {
 			notes = append(notes, fmt.Sprintf("NodePool %s: %v; it is packed as --packing says", pool.Name, err))
 		}
-		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + aws.VolumePrice(class),
+		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + account.VolumePrice(class),
 			Packing: plan.Packing(flags.packing).For(pool)})
 	}
 	overlays, problems := plan.NewOverlays(cluster.Overlays, input.Pools)
@@ -181,7 +181,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 	for _, reason := range withheld {
 		watch.say("note: NodePool %s: %s", reason.NodePool, reason.Message)
 	}
-	report, err := reportOf(input, packed)
+	report, err := reportOf(input, packed, cloud.Currency(account.Region()))
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (r *planReport) table(out io.Writer) error {
 	pods := 0
 	if len(r.Nodes) > 0 {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(table, "NODE\tTYPE\tZONE\tCAPACITY\tARCH\t$/HOUR\tPODS")
+		_, _ = fmt.Fprintln(table, "NODE\tTYPE\tZONE\tCAPACITY\tARCH\t"+r.unit()+"/HOUR\tPODS")
 		for first := 0; first < len(r.Nodes); {
 			last := first
 			for last+1 < len(r.Nodes) && r.Nodes[first].like(&r.Nodes[last+1]) {
@@ -73,8 +73,16 @@ func (r *planReport) table(out io.Writer) error {
 	for _, line := range unplacedLines(r.Unplaced) {
 		_, _ = fmt.Fprintln(out, line)
 	}
-	_, err := fmt.Fprintf(out, "%s placed; %s, %.4f $/hour; %s without a node\n", number(pods, "pod"), number(len(r.Nodes), "new node"), r.PricePerHour, number(len(r.Unplaced), "pod"))
+	_, err := fmt.Fprintf(out, "%s placed; %s, %.4f %s/hour; %s without a node\n", number(pods, "pod"), number(len(r.Nodes), "new node"), r.PricePerHour, r.unit(), number(len(r.Unplaced), "pod"))
 	return err
+}
+
+// unit is what the currency is called in the table.
+func (r *planReport) unit() string {
+	if r.Currency == "USD" {
+		return "$"
+	}
+	return r.Currency
 }
 
 // like says that two nodes differ only in their names and in which pods of the same workloads they hold.

@@ -18,8 +18,9 @@ import (
 
 // planReport is what `tenon plan` prints.
 type planReport struct {
-	// PricePerHour is the total price of the new nodes, in US dollars.
+	// PricePerHour is the total price of the new nodes, in Currency: USD, or CNY in China.
 	PricePerHour float64       `json:"pricePerHour"`
+	Currency     string        `json:"currency"`
 	Nodes        []plannedNode `json:"nodes"`
 	// Existing are the nodes of the manifests that take pods.
 	Existing []existingNode `json:"existing,omitempty"`
@@ -60,9 +61,9 @@ type unplacedPod struct {
 	lines    string // the reasons, for the table
 }
 
-// reportOf builds the report of a plan.
-func reportOf(in plan.Input, packed plan.Plan) (*planReport, error) {
-	report := &planReport{PricePerHour: packed.PricePerHour(), Nodes: []plannedNode{}, Unplaced: []unplacedPod{}}
+// reportOf builds the report of a plan, whose prices are in a currency.
+func reportOf(in plan.Input, packed plan.Plan, currency string) (*planReport, error) {
+	report := &planReport{PricePerHour: packed.PricePerHour(), Currency: currency, Nodes: []plannedNode{}, Unplaced: []unplacedPod{}}
 	pods := make(map[types.UID]*plan.Pod, len(in.Snapshot.Pending))
 	for _, pod := range in.Snapshot.Pending {
 		pods[pod.UID] = pod

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -199,7 +200,7 @@ func (f *nodeFacts) described(s *nodeStory) string {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %s in %s", s.CapacityType, s.InstanceType, s.Zone)))
 	}
 	if s.PricePerHour > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f per hour", s.PricePerHour))
+		parts = append(parts, cloud.Money(s.Zone, s.PricePerHour)+" per hour")
 	}
 	if len(parts) == 0 {
 		return ""

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -137,7 +138,7 @@ func (f *facts) bound(s *podStory) string {
 		text += fmt.Sprintf(": %s, %s, %s", s.InstanceType, s.CapacityType, s.Zone)
 	}
 	if s.PricePerHour > 0 {
-		text += fmt.Sprintf(", $%.4f per hour", s.PricePerHour)
+		text += ", " + cloud.Money(s.Zone, s.PricePerHour) + " per hour"
 	}
 	return text
 }
@@ -166,7 +167,8 @@ func (f *facts) pending(s *podStory) string {
 		text += "it fits on " + f.whereTo(a.Node)
 	case workflows.PodLaunch:
 		s.NodePool, s.CapacityType, s.PricePerHour = a.NodePool, a.CapacityType, a.PricePerHour
-		text += fmt.Sprintf("the next plan launches a node for it: NodePool %s, %s %s in %s, $%.4f per hour", a.NodePool, a.CapacityType, strings.Join(a.InstanceTypes, " or "), strings.Join(a.Zones, " or "), a.PricePerHour)
+		text += fmt.Sprintf("the next plan launches a node for it: NodePool %s, %s %s in %s, %s per hour", a.NodePool, a.CapacityType, strings.Join(a.InstanceTypes, " or "), strings.Join(a.Zones, " or "),
+			cloud.Money(strings.Join(a.Zones, ""), a.PricePerHour))
 	case workflows.PodUnplaced:
 		text += "no node can be provisioned for it"
 	case workflows.PodUnknown:

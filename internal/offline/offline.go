@@ -56,6 +56,7 @@ type Options struct {
 type Account struct {
 	sim      *ec2sim.Server
 	provider *aws.Provider
+	region   string
 }
 
 // New makes an account.
@@ -81,8 +82,14 @@ func New(options Options) (*Account, error) {
 	if err != nil {
 		return nil, errors.Join(err, sim.Close())
 	}
-	return &Account{sim: sim, provider: provider}, nil
+	return &Account{sim: sim, provider: provider, region: options.Region}, nil
 }
+
+// Region is the region that is simulated.
+func (a *Account) Region() string { return a.region }
+
+// VolumePrice returns what the volumes of one node of a class cost per hour, in the currency of the region's prices.
+func (a *Account) VolumePrice(class *awsv1.EC2NodeClass) float64 { return a.provider.VolumePrice(class) }
 
 // Close stops the simulator and the provider's background work.
 func (a *Account) Close() error {

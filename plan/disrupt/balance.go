@@ -4,6 +4,7 @@ import (
 	"math"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -105,7 +106,7 @@ func (b *balance) demurs(sources []*candidate, saves float64) *model.Verdict {
 	case !known:
 		return stays(model.CausePolicy, "what it costs is not known, so that consolidationPolicy Balanced cannot weigh it")
 	case score < 1.0/balancedK:
-		return stays(model.CausePolicy, "it would save $%.4f an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", saves, score, 1.0/balancedK)
+		return stays(model.CausePolicy, "it would save %s an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", cloud.Money(zoneOf(sources), saves), score, 1.0/balancedK)
 	}
 	return nil
 }

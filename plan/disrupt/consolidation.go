@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
@@ -183,7 +184,7 @@ func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 	}
 	saves := savings(sources, claims)
 	if !c.scores.worth(sources, saves) {
-		return stays(model.CausePrice, "a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, podsOf(sources))
+		return stays(model.CausePrice, "a replacement would save %s an hour, which is too little for moving %d pods", cloud.Money(zoneOf(sources), saves), podsOf(sources))
 	}
 	if kept := c.scores.demurs(sources, saves); kept != nil {
 		return kept
@@ -221,6 +222,16 @@ func (c *consolidation) termsFor(sources []*candidate) *terms {
 		}
 	}
 	return t
+}
+
+// zoneOf returns the zone of one of the nodes, which says what the currency is; empty if none is known.
+func zoneOf(candidates []*candidate) string {
+	for _, one := range candidates {
+		if one.node.Zone != "" {
+			return one.node.Zone
+		}
+	}
+	return ""
 }
 
 func nodesOf(candidates []*candidate) []*model.Node {

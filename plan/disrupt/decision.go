@@ -7,6 +7,7 @@ import (
 	"time"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -85,7 +86,7 @@ func (d *decision) open(candidates []*candidate) []*candidate {
 // decide adds the command to remove candidates, for claims or because their pods fit on other nodes, and the grounds for
 // it.
 func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, claims []model.Claim, because string) {
-	command := model.Command{Reason: reason, Replacements: claims, Moves: podsOf(sources), SavesPerHour: savings(sources, claims)}
+	command := model.Command{Reason: reason, Replacements: claims, Moves: podsOf(sources), SavesPerHour: savings(sources, claims), Zone: zoneOf(sources)}
 	for _, source := range sources {
 		command.Nodes = append(command.Nodes, source.node.Key())
 	}
@@ -98,7 +99,7 @@ func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, 
 		command.Why = fmt.Sprintf("%d new nodes and those that are there take %s", len(claims), pods)
 	case len(claims) == 1:
 		claim := &claims[0]
-		command.Why = fmt.Sprintf("%s %s at $%.4f an hour takes %s", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, pods)
+		command.Why = fmt.Sprintf("%s %s at %s an hour takes %s", claim.InstanceTypes[0], claim.CapacityType, cloud.Money(strings.Join(claim.Zones, " "), claim.PricePerHour), pods)
 	case command.Moves > 0:
 		command.Why = pods + " can go to other nodes"
 	default:
@@ -108,7 +109,7 @@ func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, 
 		command.Why = because + "; " + command.Why
 	}
 	if command.SavesPerHour > 0 {
-		command.Why += fmt.Sprintf(", which saves $%.4f an hour", command.SavesPerHour)
+		command.Why += fmt.Sprintf(", which saves %s an hour", cloud.Money(command.Zone, command.SavesPerHour))
 	}
 	d.command(command)
 }

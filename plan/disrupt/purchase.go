@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
@@ -104,7 +105,7 @@ func (n *need) unmet(m *market.Market, index int) *model.Verdict {
 // cheapest names the cheapest replacement, and what it costs in some zones.
 func cheapest(m *market.Market, index int, zones uint64) string {
 	mach := &m.Machines[index]
-	return fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour", mach.Typ.Name, market.CapacityTypes[mach.Capacity], m.PriceIn(index, zones))
+	return fmt.Sprintf("the cheapest replacement, %s %s at %s an hour", mach.Typ.Name, market.CapacityTypes[mach.Capacity], cloud.Money(m.Zones[0], m.PriceIn(index, zones)))
 }
 
 // oneFor returns the cheapest machine that takes all demand chunks, filled with them. Pools are tried by weight, and

@@ -32,8 +32,8 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 	minimums := minimumsOf(claim.Spec.Requirements)
 	worthwhile := launchable(offered, model.MaxPrice(claim))
 	if len(worthwhile) == 0 {
-		return nil, fmt.Errorf("NodeClaim %s: all spot costs more than on-demand would ($%s an hour): %w", claim.Name,
-			claim.Annotations[karpv1.MaxPriceAnnotationKey], ErrNothingToLaunch)
+		return nil, fmt.Errorf("NodeClaim %s: all spot costs more than on-demand would (%s an hour): %w", claim.Name,
+			cloud.Money(offered[0].offering.Zone, model.MaxPrice(claim)), ErrNothingToLaunch)
 	}
 	keys, met := choices(worthwhile, offered, minimums)
 	if !met {

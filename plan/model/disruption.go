@@ -31,8 +31,10 @@ type Command struct {
 	Replacements []Claim
 	// Moves is how many pods will have to move.
 	Moves int
-	// SavesPerHour is how much less the cluster costs afterwards, in US dollars per hour; negative where it costs more.
+	// SavesPerHour is how much less the cluster costs afterwards, per hour in the currency of Zone; negative where it costs
+	// more. Zone is that of one of the nodes.
 	SavesPerHour float64
+	Zone         string
 	// Why is one sentence with the grounds for the command.
 	Why string
 	// Independent means that each node may be removed although another one has to stay. Whys are then the grounds for each.
