@@ -100,13 +100,13 @@ func TestExamples(t *testing.T) {
 		for name, check := range all {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				w := w.For(t)
-				w.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}")
-				if out, err := w.Kubectl("apply", "--namespace", name, "-f", filepath.Join(workloads, name+".yaml")); err != nil {
+				w, namespace := w.For(t), "workload-"+name // the NodePools' own pods are in namespaces of their names
+				w.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}")
+				if out, err := w.Kubectl("apply", "--namespace", namespace, "-f", filepath.Join(workloads, name+".yaml")); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
-				w.AwaitRunning(name, check.pods, patience)
-				check.holds(t, nodesOf(w, name))
+				w.AwaitRunning(namespace, check.pods, patience)
+				check.holds(t, nodesOf(w, namespace))
 			})
 		}
 	})
@@ -118,6 +118,7 @@ apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: everything}
 spec:
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}
   template:
     spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}

@@ -111,7 +111,7 @@ func poolExamples() map[string]poolExample {
 			contains(a, a.userData("bottlerocket"), "[settings.kubernetes]", "api-server")
 		}),
 		"br-custom-userdata": one("the user's settings merged with those that join the node", func(a *applier, m machine) {
-			contains(a, a.userData("br-custom-userdata"), "kube-api-qps = 30", "managed by Tenon", "api-server")
+			contains(a, a.userData("br-custom-userdata"), "[settings.kubernetes]", "api-server", "kube-api-qps = 30", "managed by Tenon")
 		}),
 		"custom-family": one("the user data as they are", func(a *applier, m machine) {
 			if got := a.userData("custom-family"); !strings.HasPrefix(got, "apiVersion: node.eks.aws/v1alpha1") {
@@ -164,8 +164,8 @@ func windows(build string) func(*applier, machine) {
 		a.T.Helper()
 		labelled(a, m, corev1.LabelOSStable, "windows")
 		labelled(a, m, corev1.LabelWindowsBuild, build)
-		if m.instance.Platform != "windows" {
-			a.T.Errorf("EC2 says the platform is %q", aws.ToString(m.instance.PlatformDetails))
+		if got := aws.ToString(m.instance.PlatformDetails); got != "Windows" {
+			a.T.Errorf("EC2 says the platform is %q", got)
 		}
 	}
 }
