@@ -67,13 +67,13 @@ func TestOldAnnotationsOfNodes(t *testing.T) {
 		protects        bool
 		by              string
 	}{
-		"on the Node":                        {onNode: map[string]string{old: "true"}, protects: true, by: old},
-		"on the claim":                       {onClaim: map[string]string{old: "true"}, protects: true, by: old},
-		"it knew no durations":               {onNode: map[string]string{old: "4h"}},
-		"false protects nothing":             {onNode: map[string]string{old: "false"}},
-		"the newer name decides":             {onNode: map[string]string{old: "true", current: "false"}},
-		"and is the one that people read":    {onNode: map[string]string{old: "true", current: "true"}, protects: true},
-		"an older claim under a newer Node":  {onNode: map[string]string{current: "4h"}, onClaim: map[string]string{old: "true"}, protects: true, by: old},
+		"on the Node":                       {onNode: map[string]string{old: "true"}, protects: true, by: old},
+		"on the claim":                      {onClaim: map[string]string{old: "true"}, protects: true, by: old},
+		"it knew no durations":              {onNode: map[string]string{old: "4h"}},
+		"false protects nothing":            {onNode: map[string]string{old: "false"}},
+		"the newer name decides":            {onNode: map[string]string{old: "true", current: "false"}},
+		"and is the one that people read":   {onNode: map[string]string{old: "true", current: "true"}, protects: true},
+		"an older claim under a newer Node": {onNode: map[string]string{current: "4h"}, onClaim: map[string]string{old: "true"}, protects: true, by: old},
 		"do-not-evict is for pods":          {onNode: map[string]string{karpv1.DoNotEvictAnnotationKey: "true"}},
 	} {
 		reduce := new(model.Interner)

@@ -89,7 +89,9 @@ func New(options Options) (*Account, error) {
 func (a *Account) Region() string { return a.region }
 
 // VolumePrice returns what the volumes of one node of a class cost per hour, in the currency of the region's prices.
-func (a *Account) VolumePrice(class *awsv1.EC2NodeClass) float64 { return a.provider.VolumePrice(class) }
+func (a *Account) VolumePrice(class *awsv1.EC2NodeClass) float64 {
+	return a.provider.VolumePrice(class)
+}
 
 // Close stops the simulator and the provider's background work.
 func (a *Account) Close() error {
