@@ -31,6 +31,16 @@ func TestARealAPIServerAgrees(t *testing.T) {
 			t.Errorf("%s %s: %v", object.GetKind(), name, err)
 		}
 	}
+	for file, result := range converted(t) {
+		for _, manifest := range result.Objects {
+			object := &unstructured.Unstructured{Object: manifest}
+			name := object.GetName()
+			object.SetName("converted-" + name)
+			if err := server.Create(ctx, object, client.DryRunAll); err != nil {
+				t.Errorf("converted from %s: %s %s: %v", file, object.GetKind(), name, err)
+			}
+		}
+	}
 	for _, c := range cases() {
 		for _, r := range c.refusals {
 			broken := &unstructured.Unstructured{Object: patched(t, c.base, r.patch)}

@@ -121,6 +121,18 @@ func (o *object) classOf(fields classFields, metadata metav1.ObjectMeta, old *be
 	return class
 }
 
+// resourceIDs match what v1 takes as an ID, by the prefix that EC2 gives to a kind of resource.
+var resourceIDs = map[string]*regexp.Regexp{
+	"subnet": regexp.MustCompile(`subnet-[0-9a-z]+`), "sg": regexp.MustCompile(`sg-[0-9a-z]+`), "ami": regexp.MustCompile(`ami-[0-9a-z]+`),
+}
+
+// checkID fails an object for an ID that v1 refuses.
+func (o *object) checkID(field, id, prefix string) {
+	if id != "" && !resourceIDs[prefix].MatchString(id) {
+		o.fail(field, "%q is not an ID: write it as %s-0123456789abcdef0", id, prefix)
+	}
+}
+
 // images converts the AMI family and the terms that choose images.
 func (o *object) images(fields classFields, old *betaNodeClassSpec, class *awsv1.EC2NodeClass) {
 	field := fields.path + fields.images
@@ -133,6 +145,7 @@ func (o *object) images(fields classFields, old *betaNodeClassSpec, class *awsv1
 			o.lost(at, "a term with an id can have nothing else in v1: tags, name and owner are left out beside %s", term.ID)
 			term = betaAMITerm{ID: term.ID}
 		}
+		o.checkID(at, term.ID, "ami")
 		converted := awsv1.AMISelectorTerm{Tags: term.Tags, ID: term.ID, Name: term.Name, Owner: term.Owner}
 		if !slices.ContainsFunc(class.Spec.AMISelectorTerms, func(t awsv1.AMISelectorTerm) bool { return term.ID != "" && t.ID == term.ID }) {
 			class.Spec.AMISelectorTerms = append(class.Spec.AMISelectorTerms, converted)
@@ -184,6 +197,7 @@ func (o *object) subnets(field string, old []awsv1.SubnetSelectorTerm) []awsv1.S
 	}
 	terms := slices.Clone(old)
 	for i := range terms {
+		o.checkID(field, terms[i].ID, "subnet")
 		if terms[i].ID != "" && len(terms[i].Tags) > 0 {
 			o.lost(field, "a term with an id can have nothing else in v1: tags are left out beside %s", terms[i].ID)
 			terms[i].Tags = nil
@@ -199,6 +213,7 @@ func (o *object) securityGroups(field string, old []awsv1.SecurityGroupSelectorT
 	}
 	terms := slices.Clone(old)
 	for i, term := range terms {
+		o.checkID(field, term.ID, "sg")
 		switch {
 		case term.ID != "" && (len(term.Tags) > 0 || term.Name != ""):
 			o.lost(field, "a term with an id can have nothing else in v1: tags and name are left out beside %s", term.ID)

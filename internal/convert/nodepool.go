@@ -145,6 +145,11 @@ func (o *object) disruption(old *betaDisruption) (karpv1.Disruption, karpv1.Nill
 	default:
 		o.fail("spec.disruption.consolidationPolicy", "%q is neither WhenEmpty nor WhenUnderutilized", old.ConsolidationPolicy)
 	}
+	if old.Budgets != nil && len(old.Budgets) == 0 {
+		// An empty list would be left out of the manifest, and the API server would put 10% in its place.
+		o.changed("spec.disruption.budgets", "is now one budget of 100%%, which limits nothing either")
+		d.Budgets = []karpv1.Budget{{Nodes: "100%"}}
+	}
 	for _, b := range old.Budgets {
 		if b.Nodes == "" {
 			b.Nodes = "10%"
