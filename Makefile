@@ -130,6 +130,13 @@ check-generated: ## Fail if generated files are stale.
 	$(GO) run -C tools/gen . -root $(CURDIR) -check
 	$(GO) run -C tools/tables . -root $(CURDIR) -check
 
+.PHONY: converted
+converted: SHELL := bash
+converted: ## Compare tenon convert with Karpenter's own code once more, on the golden files' manifests and on Karpenter's published ones.
+	$(GO) run -C tools/convert-goldens . -root $(CURDIR) -check
+	dir=$$(mktemp -d) && trap "rm -rf $$dir" EXIT && $(GO) run -C tools/convert-goldens . -root $(CURDIR) -published "$$dir" && \
+		TENON_PUBLISHED_MANIFESTS="$$dir" $(GO) test -count=1 -run Converted ./api/admission
+
 .PHONY: house
 house: ## Print the figures of every package: sizes, widest types, arrows against the reading order, undocumented names.
 	@$(GO) run ./internal/architecture/house
