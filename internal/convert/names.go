@@ -66,7 +66,7 @@ func (o *object) oldNames() {
 // decode decodes an object strictly, and notes unknown fields.
 func (o *object) decode(into any) bool {
 	unknown, err := manifest.Decode(o.document.JSON, into)
-	if problem := (*manifest.Problem)(nil); errors.As(err, &problem) {
+	if problem := (*manifest.FieldError)(nil); errors.As(err, &problem) {
 		o.fail(problem.Field, "%s", problem.Text)
 		return false
 	}

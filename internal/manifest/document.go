@@ -53,8 +53,8 @@ func Documents(paths []string, stdin io.Reader) ([]Document, error) {
 	return found, nil
 }
 
-// Problem is something wrong with one field of a document.
-type Problem struct {
+// FieldError is something wrong with one field of a document.
+type FieldError struct {
 	// Field is the path of the field.
 	Field string
 	// Text says what is wrong, and what to write instead where that is known.
@@ -62,7 +62,7 @@ type Problem struct {
 }
 
 // Error implements error.
-func (p *Problem) Error() string {
+func (p *FieldError) Error() string {
 	if p.Field == "" {
 		return p.Text
 	}
@@ -70,16 +70,16 @@ func (p *Problem) Error() string {
 }
 
 // Decode decodes JSON into a pointer to a type. It returns the fields that the type does not have or that are given twice,
-// and as an error, a *Problem, the first value that does not have the type of its field.
-func Decode(data []byte, into any) (unknown []Problem, err error) {
+// and as an error, a *FieldError, the first value that does not have the type of its field.
+func Decode(data []byte, into any) (unknown []FieldError, err error) {
 	strict, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
 		field, text := mismatch(data, into, err)
-		return nil, &Problem{Field: field, Text: text}
+		return nil, &FieldError{Field: field, Text: text}
 	}
 	for _, problem := range strict {
 		field, text := unknownField(into, problem)
-		unknown = append(unknown, Problem{Field: field, Text: text})
+		unknown = append(unknown, FieldError{Field: field, Text: text})
 	}
 	return unknown, nil
 }

@@ -51,12 +51,12 @@ func TestDecode(t *testing.T) {
 	}
 	var into thing
 	unknown, err := manifest.Decode([]byte(`{"name":"a","nam":"b","inner":{"count":1,"Count":2}}`), &into)
-	want := []manifest.Problem{{Field: "nam", Text: "there is no such field: did you mean name?"}, {Field: "inner.Count", Text: "there is no such field: did you mean count?"}}
+	want := []manifest.FieldError{{Field: "nam", Text: "there is no such field: did you mean name?"}, {Field: "inner.Count", Text: "there is no such field: did you mean count?"}}
 	if diff := cmp.Diff(want, unknown); err != nil || diff != "" || into.Name != "a" || into.Inner.Count != 1 {
 		t.Errorf("error %v, decoded %+v, unknown (-want +got):\n%s", err, into, diff)
 	}
 	_, err = manifest.Decode([]byte(`{"inner":{"count":"many"}}`), &into)
-	var problem *manifest.Problem
+	var problem *manifest.FieldError
 	if !errors.As(err, &problem) || problem.Field != "inner.count" || problem.Text != "must be a number, and is a JSON string" {
 		t.Errorf("error %v, want one about inner.count", err)
 	}
