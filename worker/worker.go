@@ -82,14 +82,9 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	fenced := rest.CopyConfig(restConfig)
 	fenced.Wrap(lease.guard)
 	to.Cloud = fencedCloud{to.Cloud, lease}
-	direct, err := kube.NewWithWatch(fenced, kube.Options{Scheme: Scheme()})
+	direct, evictions, err := newClients(fenced)
 	if err != nil {
-		return fmt.Errorf("worker: Kubernetes client: %w", err)
-	}
-	// Blocked or urgent drains must not delay the creation of claims, so evictions have a client of their own.
-	evictions, err := kube.NewWithWatch(fenced, kube.Options{Scheme: Scheme()})
-	if err != nil {
-		return fmt.Errorf("worker: Kubernetes client for evictions: %w", err)
+		return fmt.Errorf("worker: %w", err)
 	}
 	events, stopEvents, err := recorder(fenced, Scheme())
 	if err != nil {
@@ -175,6 +170,18 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
+}
+
+// newClients returns a client for everything but evictions, and one for those: blocked or urgent drains must not delay the
+// creation of claims.
+func newClients(config *rest.Config) (direct, evictions kube.WithWatch, err error) {
+	if direct, err = kube.NewWithWatch(config, kube.Options{Scheme: Scheme()}); err != nil {
+		return nil, nil, fmt.Errorf("Kubernetes client: %w", err)
+	}
+	if evictions, err = kube.NewWithWatch(config, kube.Options{Scheme: Scheme()}); err != nil {
+		return nil, nil, fmt.Errorf("Kubernetes client for evictions: %w", err)
+	}
+	return direct, evictions, nil
 }
 
 // repairPolicies returns the provider's policies if NodeRepair is on.

@@ -40,9 +40,10 @@ func start(t *testing.T, opts ec2sim.Options) account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	opts.Now = func() time.Time {
-		return time.Date(2026, time.November, 21, 12, 0, 30, 0, time.UTC).Add(time.Since(began))
+	if began := time.Now(); opts.Now == nil {
+		opts.Now = func() time.Time {
+			return time.Date(2026, time.November, 21, 12, 0, 30, 0, time.UTC).Add(time.Since(began))
+		}
 	}
 	opts.Cluster, opts.Queues, opts.Policies = cluster, []string{cluster}, ec2sim.Policies{reader: {may}}
 	opts.ClusterEndpoint, opts.ClusterCA = "https://api.blue.example", []byte("the authority's certificate")

@@ -16,8 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
-// deleted is a cluster that EKS no longer knows, and whose name begins with that of one of its neighbours'.
-const deleted = "red"
+// deleted is a cluster that EKS no longer knows. The name of its neighbour begins with its own.
+const deleted, neighbour = "red", "red-two"
 
 // populate lets the CLI make what a cluster has: an instance with an instance profile, a launch template, and a queue and a
 // rule as deploy/terraform/interruption's README makes them.
@@ -55,26 +55,23 @@ func (a account) sight(t *testing.T) []string {
 		}
 	}
 	var targets []string
-	a.aws(t, &targets, "events", "list-targets-by-rule", "--rule", cluster+"-state-change", "--query", "Targets[].Id")
+	a.aws(t, &targets, "events", "list-targets-by-rule", "--rule", neighbour+"-state-change", "--query", "Targets[].Id")
 	var tags map[string]string
-	a.aws(t, &tags, "sqs", "list-queue-tags", "--queue-url", a.sim.URL()+"/123456789012/"+cluster+"-q", "--query", "Tags")
-	all = append(all, fmt.Sprint(cluster, " has the targets ", targets, " and the tags ", tags))
+	a.aws(t, &tags, "sqs", "list-queue-tags", "--queue-url", a.sim.URL()+"/123456789012/"+neighbour+"-q", "--query", "Tags")
+	all = append(all, fmt.Sprint(neighbour, " has the targets ", targets, " and the tags ", tags))
 	slices.Sort(all)
 	return all
 }
 
-// TestTenonCleanup: after tenon cleanup, the CLI sees nothing of the deleted cluster and everything of its neighbours.
+// TestTenonCleanup: after tenon cleanup, the CLI sees nothing of the deleted cluster and everything of its neighbour.
 func TestTenonCleanup(t *testing.T) {
 	t.Parallel()
 	tenon := labtest.Build(t, t.TempDir())
-	a := start(t, ec2sim.Options{PendingFor: time.Millisecond, ShuttingDownFor: time.Millisecond})
-	a.populate(t, cluster)
-	a.populate(t, deleted+"-two")
+	// Tenon compares what is there with its own clock.
+	a := start(t, ec2sim.Options{PendingFor: time.Millisecond, ShuttingDownFor: time.Millisecond, Now: time.Now})
+	a.populate(t, neighbour)
 	before := a.sight(t)
 	a.populate(t, deleted)
-	if n := len(a.sight(t)); n != len(before)+5 {
-		t.Fatalf("the CLI sees %d things more than before the cluster, want 5", n-len(before))
-	}
 	cleanup := func(args ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
