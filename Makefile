@@ -53,7 +53,7 @@ build: ## Build bin/tenon.
 demo: lab build ## Demonstrate Tenon from start to finish in a laboratory of its own, and check the results.
 	bin/tenon demo
 
-# The suites that mostly wait, for machines to boot, pauses to pass or processes to return, the longest first: five of them at
+# The suites that mostly wait, for machines to boot, pauses to pass or processes to return, the longest first: four of them at
 # once fill two processors. Of the others, three do: the longest begin first, and crash waits for two thirds of its time.
 WAITING := e2e outside handover walk buffers examples upgrade oracle drift drain interruption ui why rights live
 LONGEST := crash disruption
@@ -66,18 +66,21 @@ test: lab build bin/helm bin/karpenter bin/nodeadm ## Run all tests, including t
 	@tools/awscli.sh
 	packages=$$($(GO) list ./...) && $(GO) test -p 3 -timeout 40m $(addprefix ./test/,$(LONGEST)) \
 		$$(echo "$$packages" | grep -vE '/test/($(subst $() ,|,$(WAITING) $(LONGEST)))$$') | tee bin/test.log
-	$(GO) test -p 5 -timeout 40m $(addprefix ./test/,$(WAITING)) | tee -a bin/test.log
+	$(GO) test -p 4 -timeout 40m $(addprefix ./test/,$(WAITING)) | tee -a bin/test.log
 	$(GO) test -C tools/temporal/cliext ./...
 	$(GO) test -C tools/nodeadm ./...
-	# go vet would look at all that Karpenter and Kubernetes are made of.
-	$(GO) test -C tools/karpenter -vet=off ./...
-	$(GO) test -C tools/kubelab -vet=off ./kubeletflags
 
 .PHONY: test-times
 test-times: ## List how long each suite took in the last make test, longest first.
 	@test -f bin/test.log || { echo "make test has not run here: there is no bin/test.log"; exit 1; }
 	@awk '$$1 == "ok" || $$1 == "FAIL" && NF == 3 { if ($$3 == "(cached)") cached++; else { printf "%8.1f s  %s\n", $$3, $$2; sum += $$3 } } \
 		END { printf "%8.1f s  together, beside %d suites whose results were cached\n", sum, cached }' bin/test.log | sort -rn
+
+.PHONY: families
+families: ## Ask Karpenter and the kubelet anew what the nodes of each AMI family get (about ten minutes when nothing is cached).
+	# go vet would look at all that Karpenter and Kubernetes are made of.
+	$(GO) test -C tools/karpenter -vet=off ./...
+	$(GO) test -C tools/kubelab -vet=off ./kubeletflags
 
 # How long each turn of Karpenter or Tenon lasts.
 EACH ?= 10m
