@@ -176,10 +176,10 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 // creation of claims.
 func newClients(config *rest.Config) (direct, evictions kube.WithWatch, err error) {
 	if direct, err = kube.NewWithWatch(config, kube.Options{Scheme: Scheme()}); err != nil {
-		return nil, nil, fmt.Errorf("Kubernetes client: %w", err)
+		return nil, nil, fmt.Errorf("make a client of Kubernetes: %w", err)
 	}
 	if evictions, err = kube.NewWithWatch(config, kube.Options{Scheme: Scheme()}); err != nil {
-		return nil, nil, fmt.Errorf("Kubernetes client for evictions: %w", err)
+		return nil, nil, fmt.Errorf("make a client of Kubernetes for evictions: %w", err)
 	}
 	return direct, evictions, nil
 }
