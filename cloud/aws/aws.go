@@ -254,7 +254,7 @@ func newZonalShifts(p *Provider, api *arczonalshift.Client, cluster *refreshed[c
 	})
 	// A cluster whose shifts cannot be read still needs nodes.
 	read.optional = true
-	return &zonalShifts{read: read}
+	return &zonalShifts{read: read, now: p.now}
 }
 
 func refresh[T any](p *Provider, name string, ttl time.Duration, load func(context.Context) (T, error)) *refreshed[T] {

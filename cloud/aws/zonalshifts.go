@@ -18,6 +18,7 @@ const refreshShifts = 30 * time.Second
 // Nil knows of none.
 type zonalShifts struct {
 	read *refreshed[map[string]time.Time]
+	now  func() time.Time
 
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -35,13 +36,16 @@ func (z *zonalShifts) until(ctx context.Context) (map[string]time.Time, uint64, 
 	if err != nil {
 		return nil, 0, err
 	}
+	// Shifts end by themselves, whether ARC can be asked or not.
+	inForce := maps.Clone(shifts)
+	maps.DeleteFunc(inForce, func(_ string, until time.Time) bool { return !z.now().Before(until) })
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	if !maps.Equal(z.last, shifts) {
-		z.last = shifts
+	if !maps.Equal(z.last, inForce) {
+		z.last = inForce
 		z.seq++
 	}
-	return shifts, z.seq, nil
+	return inForce, z.seq, nil
 }
 
 // readShifts asks ARC for the shifts of a cluster that are in force. Those that are superseded by another, and practice runs

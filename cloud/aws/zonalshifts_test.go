@@ -76,6 +76,26 @@ func TestZonalShift(t *testing.T) {
 	}
 }
 
+// TestAShiftEndsWithoutARC lets a shift run out while ARC cannot be asked.
+func TestAShiftEndsWithoutARC(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	provider := a.newProviderOf(func(o *options) { o.ZonalShift = true })
+	if err := a.sim.ShiftZone("us-east-1a", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if shifted, _ := a.shiftedZones(provider); !slices.Equal(shifted, []string{"us-east-1a"}) {
+		t.Fatalf("shifted away from %v", shifted)
+	}
+	if err := a.sim.SetFaults(ec2sim.Faults{Errors: []ec2sim.ErrorFault{{Action: "GetManagedResource", Code: "InternalServerException", Status: 500}}}); err != nil {
+		t.Fatal(err)
+	}
+	a.Advance(time.Hour + time.Second)
+	if shifted, available := a.shiftedZones(provider); len(shifted) > 0 || !slices.Contains(available, "us-east-1a") {
+		t.Errorf("after the shift it is shifted away from %v, available in %v", shifted, available)
+	}
+}
+
 // TestUnreadableZonalShift holds that nodes are still launched when ARC cannot be asked: the cluster may not be registered
 // there.
 func TestUnreadableZonalShift(t *testing.T) {

@@ -5,11 +5,12 @@
 //
 //	NodePools      whether a pool may be used and why not, what its nodes add up to, and its hash (nodepool.go)
 //	NodeClasses    what a class selects, and whether nodes can be launched from it (nodeclass.go)
-//	NodeOverlays   whether an overlay applies, and why not (nodeoverlay, zonalshift.go)
+//	NodeOverlays   whether an overlay applies, and why not (nodeoverlay.go)
+//	ZonalShifts    Events on NodePools whose zones traffic leaves, or comes back to (zonalshift.go)
 //	NodeClaims     the conditions Drifted, Consolidatable and ConsistentStateFound (nodeclaim.go)
 //	Buffers        how much of the room that a buffer asks for is there (buffer.go)
 //
-// The first four run by themselves: three as loops that look at everything again (loop.go), and NodeClasses with a
+// All but Buffers run by themselves: most as loops that look at everything again (loop.go), and NodeClasses with a
 // queue, because looking at one class takes several EC2 calls. Buffers does not: starter's buffers, which finds missing
 // capacity, already knows what is there.
 //
