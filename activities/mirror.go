@@ -53,5 +53,6 @@ type Mirror interface {
 	NodePools() []*karpv1.NodePool
 	NodePool(name string) *karpv1.NodePool
 	NodeClass(name string) *awsv1.EC2NodeClass
+	NodeClasses() []*awsv1.EC2NodeClass
 	NodeOverlays() []*karpv1alpha1.NodeOverlay
 }

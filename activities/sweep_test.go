@@ -179,6 +179,18 @@ func (m sweptMirror) Nodes() []*corev1.Node {
 	return nodes
 }
 
+func (m sweptMirror) NodeClasses() []*awsv1.EC2NodeClass {
+	var list awsv1.EC2NodeClassList
+	if err := m.kube.List(context.Background(), &list); err != nil {
+		panic(err) // the fake client knows the kind
+	}
+	classes := make([]*awsv1.EC2NodeClass, len(list.Items))
+	for i := range list.Items {
+		classes[i] = &list.Items[i]
+	}
+	return classes
+}
+
 func (m sweptMirror) Node(name string) *corev1.Node {
 	for _, node := range m.Nodes() {
 		if node.Name == name {

@@ -2,11 +2,9 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
@@ -29,16 +27,7 @@ func (s *sweep) leftovers(ctx context.Context) {
 		return
 	}
 	if s.idle.due(s.now) {
-		var classes awsv1.EC2NodeClassList
-		if err := s.objects.List(ctx, &classes); err != nil {
-			s.fail("leftovers", fmt.Errorf("list EC2NodeClasses: %w", err))
-			return
-		}
-		all := make([]*awsv1.EC2NodeClass, len(classes.Items))
-		for i := range classes.Items {
-			all[i] = &classes.Items[i]
-		}
-		found, err := s.cloud.Leftovers(ctx, all)
+		found, err := s.cloud.Leftovers(ctx, s.mirror.NodeClasses())
 		if err != nil {
 			s.fail("leftovers", cloudFailure("list leftovers", err))
 			return
