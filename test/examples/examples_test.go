@@ -97,16 +97,25 @@ func TestExamples(t *testing.T) {
 		if diff := cmp.Diff(names(t, workloads), slices.Sorted(maps.Keys(all))); diff != "" {
 			t.Fatalf("examples (-there +tested):\n%s", diff)
 		}
-		for name, check := range all {
+		play := func(t *testing.T, name string) {
+			w, namespace := w.For(t), "workload-"+name // the NodePools' own pods are in namespaces of their names
+			w.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}")
+			if out, err := w.Kubectl("apply", "--namespace", namespace, "-f", filepath.Join(workloads, name+".yaml")); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			w.AwaitRunning(namespace, all[name].pods, patience)
+			all[name].holds(t, nodesOf(w, namespace))
+		}
+		// The kube-scheduler places a pod on a node that has room rather than wait for one that the pod prefers.
+		const preference = "prefer-arm"
+		t.Run(preference, func(t *testing.T) { play(t, preference) })
+		for name := range all {
+			if name == preference {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				w, namespace := w.For(t), "workload-"+name // the NodePools' own pods are in namespaces of their names
-				w.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}")
-				if out, err := w.Kubectl("apply", "--namespace", namespace, "-f", filepath.Join(workloads, name+".yaml")); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
-				w.AwaitRunning(namespace, check.pods, patience)
-				check.holds(t, nodesOf(w, namespace))
+				play(t, name)
 			})
 		}
 	})
