@@ -34,8 +34,9 @@ var shapes = []struct{ name, requests string }{
 	{"sidecar", "cpu: 50m, memory: 300Mi"},
 }
 
-// maxWrites limits the writes to the API server in the uneventful life of a node.
-const maxWrites = 13
+// maxWrites limits the writes to the API server in the uneventful life of a node. A node that waits for further nodes before
+// its pods are all there has maxMore of them more: conditions and the pool's status change meanwhile.
+const maxWrites, maxMore = 13, 1
 
 // thousandPods takes an empty laboratory to a thousand pods of mixed shapes and back. No node is replaced on the way,
 // however slowly a busy machine creates and deletes pods: the test counts uneventful lives.
@@ -109,13 +110,17 @@ func thousandPods(t *testing.T, w *world.World) {
 		total += n
 	}
 	t.Logf("%.2f writes per node life", total)
+	most := maxWrites
 	if len(rounds) > 1 {
 		// Pods had to wait until another node was bought, and nodes that serve for a minute get Events that say why they
 		// stay.
-		total -= writes["create events"]
+		total -= writes["create events"] + writes["patch events"]
 	}
-	if total > maxWrites {
-		t.Errorf("%.2f writes per node life, want at most %d", total, maxWrites)
+	if len(rounds) > 2 {
+		most += maxMore
+	}
+	if total > float64(most) {
+		t.Errorf("%.2f writes per node life, want at most %d", total, most)
 	}
 }
 

@@ -197,17 +197,23 @@ func (w *World) Context() context.Context { return w.T.Context() }
 // meant for an otherwise idle machine.
 func (w *World) Await(what string, limit time.Duration, done func() (ok bool, state string)) {
 	w.T.Helper()
-	waiting := newPatience(limit)
+	waiting, began := newPatience(limit), time.Now()
 	for {
 		ok, state := done()
 		if ok {
 			return
 		}
 		if waiting.over() {
-			w.T.Fatalf("%s: not within %s: %s", what, limit, state)
+			w.T.Fatalf("%s: not within %s: %s; there are %d NodeClaims and %d Nodes", what, limit, state, len(w.Claims()), len(w.Nodes()))
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(pollAgain(time.Since(began)))
 	}
+}
+
+// pollAgain returns when to poll again after having waited for a while: a wait takes at most a tenth longer than it has to,
+// and the tests that wait do not keep the API server busy.
+func pollAgain(waited time.Duration) time.Duration {
+	return min(max(waited/10, 100*time.Millisecond), 500*time.Millisecond)
 }
 
 // Claims returns all NodeClaims.
@@ -250,7 +256,7 @@ func (w *World) AwaitRunning(namespace string, want int, limit time.Duration) {
 				running++
 			}
 		}
-		return running == want, fmt.Sprintf("%d run, %d claims, %d nodes", running, len(w.Claims()), len(w.Nodes()))
+		return running == want, fmt.Sprintf("%d run", running)
 	})
 }
 
@@ -267,8 +273,11 @@ func (w *World) AwaitNoPods(namespace string, limit time.Duration) {
 func (w *World) AwaitNothing(limit time.Duration) {
 	w.T.Helper()
 	w.Await("everything gone", limit, func() (bool, string) {
-		claims, nodes, instances := len(w.Claims()), len(w.Nodes()), len(w.Living())
-		return claims+nodes+instances == 0, fmt.Sprintf("%d claims, %d nodes, %d instances", claims, nodes, instances)
+		if len(w.Claims())+len(w.Nodes()) > 0 {
+			return false, "Tenon has not removed all of them"
+		}
+		living := len(w.Living())
+		return living == 0, fmt.Sprintf("%d instances live", living)
 	})
 }
 
