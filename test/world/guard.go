@@ -24,6 +24,8 @@ import (
 )
 
 const (
+	// lookEvery is how often a guard looks: a claim lives for longer, and the simulated EC2 forgets no instance.
+	lookEvery = 500 * time.Millisecond
 	// maxUnowned is how long an instance without an owner may live.
 	maxUnowned = 2 * time.Minute
 	// quietWithin is how long a guard waits for anything. A shorter limit would prove nothing.
@@ -64,7 +66,7 @@ func (w *World) Guard() *Guard {
 		for ctx.Err() == nil {
 			// While the laboratory is down there is nothing to see.
 			_ = g.look(ctx)
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(lookEvery)
 		}
 	})
 	return g
