@@ -120,6 +120,7 @@ check: lab tools ## Check the code, the generated files and the chart without ru
 	@echo "== generated files"; $(MAKE) --no-print-directory check-generated
 	@echo "== directions of imports"; $(GO) test ./internal/architecture
 	@echo "== chart, policies and examples"; $(GO) test ./deploy/...
+	@echo "== chart with Karpenter's values"; $(GO) test -C tools/helm ./...
 
 .PHONY: generate
 generate: ## Generate deep copies and custom resource definitions from the Go types, and the tables of instance types.

@@ -2,12 +2,14 @@ package deploy_test
 
 import (
 	"context"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -30,7 +32,8 @@ const named = "\nfullnameOverride: chart\n"
 const owner = client.FieldOwner("deploy-test")
 
 // TestDryRun has a real API server check everything that a person would apply: the definitions, every example, and the chart
-// with its defaults, with everything switched on, and with values written for Karpenter's chart.
+// with its defaults, with everything switched on, and with values written for Karpenter's chart. With the values that Karpenter's
+// chart ships, helm installs the chart there.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -75,6 +78,23 @@ func TestDryRun(t *testing.T) {
 		if out, err := helm(t, install...); err != nil {
 			t.Errorf("helm install --dry-run=server: %v\n%s", err, out)
 		}
+		out, err := helm(t, "install", "tenon", "chart", "--namespace", "tenon", "--kubeconfig", server.Kubeconfig(), "--set", "settings.clusterName=blue,fullnameOverride=chart",
+			"--values", filepath.Join(karpentersModule(t), "charts", "karpenter", "values.yaml"))
+		if err != nil {
+			t.Fatalf("helm install with Karpenter's own values: %v\n%s", err, out)
+		}
+		for _, said := range []string{"settings.amiRefreshInterval", "settings.featureGates.capacityBuffer", "controller.image.repository"} {
+			if !strings.Contains(out, said) {
+				t.Errorf("helm does not say that %s of Karpenter's values has no effect:\n%s", said, out)
+			}
+		}
+		var worker appsv1.Deployment
+		if err := api.Get(ctx, client.ObjectKey{Namespace: "tenon", Name: "chart"}, &worker); err != nil {
+			t.Error(err)
+		}
+		if out, err := helm(t, "uninstall", "tenon", "--namespace", "tenon", "--kubeconfig", server.Kubeconfig()); err != nil {
+			t.Fatalf("helm uninstall: %v\n%s", err, out)
+		}
 		// A Lease of the same name in another namespace would give no protection at all.
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "karpenter-leader-election", Namespace: "karpenter"}}
 		if err := api.Create(ctx, lease); err != nil {
@@ -87,6 +107,16 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("with the Lease's namespace set: %v\n%s", err, out)
 		}
 	})
+}
+
+// karpentersModule returns the directory of Karpenter's module in the release whose controller the tests run.
+func karpentersModule(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-C", "../tools/karpenter", "-m", "-f", "{{.Dir}}", "github.com/aws/karpenter-provider-aws").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // apiServer starts an API server without any controllers.

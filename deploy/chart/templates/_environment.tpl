@@ -1,27 +1,30 @@
-{{/* The worker's own settings. Each TENON_ variable sets a flag of `tenon worker`. */}}
+{{/*
+The worker's own settings. Each TENON_ variable sets a flag of `tenon worker`. Like Karpenter's chart, this one evaluates
+templates in the settings that differ from cluster to cluster.
+*/}}
 {{- define "tenon.settingsEnv" -}}
 - name: POD_NAME
   valueFrom:
     fieldRef:
       fieldPath: metadata.name
 - name: TENON_CLUSTER
-  value: {{ required "settings.clusterName is required: the name of the EKS cluster" .Values.settings.clusterName | quote }}
+  value: {{ required "settings.clusterName is required: the name of the EKS cluster" (tpl .Values.settings.clusterName .) | quote }}
 {{- with .Values.settings.clusterEndpoint }}
 - name: TENON_CLUSTER_ENDPOINT
-  value: {{ . | quote }}
+  value: {{ tpl . $ | quote }}
 {{- end }}
 {{- with .Values.settings.clusterServiceCIDR }}
 - name: TENON_CLUSTER_SERVICE_CIDR
-  value: {{ . | quote }}
+  value: {{ tpl . $ | quote }}
 {{- end }}
 {{- with .Values.settings.clusterCABundle }}
 - name: TENON_CLUSTER_CA_BUNDLE
-  value: {{ . | quote }}
+  value: {{ tpl . $ | quote }}
 {{- end }}
 - name: TENON_BATCH_IDLE_DURATION
-  value: {{ .Values.settings.batchIdleDuration | quote }}
+  value: {{ tpl (toString .Values.settings.batchIdleDuration) . | quote }}
 - name: TENON_BATCH_MAX_DURATION
-  value: {{ .Values.settings.batchMaxDuration | quote }}
+  value: {{ tpl (toString .Values.settings.batchMaxDuration) . | quote }}
 - name: TENON_MIN_VALUES_POLICY
   value: {{ .Values.settings.minValuesPolicy | quote }}
 - name: TENON_PREFERENCE_POLICY
@@ -31,9 +34,9 @@
 - name: TENON_PACKING
   value: {{ .Values.settings.packing | quote }}
 - name: TENON_VM_MEMORY_OVERHEAD_PERCENT
-  value: {{ .Values.settings.vmMemoryOverheadPercent | quote }}
+  value: {{ tpl (toString .Values.settings.vmMemoryOverheadPercent) . | quote }}
 - name: TENON_RESERVED_ENIS
-  value: {{ .Values.settings.reservedENIs | quote }}
+  value: {{ tpl (toString .Values.settings.reservedENIs) . | quote }}
 - name: TENON_REBALANCE
   value: {{ .Values.settings.rebalance | quote }}
 {{- with .Values.settings.disruptionRate }}
@@ -42,16 +45,16 @@
 {{- end }}
 {{- with .Values.settings.interruptionQueue }}
 - name: TENON_INTERRUPTION_QUEUE
-  value: {{ . | quote }}
+  value: {{ tpl . $ | quote }}
 {{- end }}
 - name: TENON_FEATURE_GATES
   value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation .Values.settings.featureGates.nodeOverlay | quote }}
 - name: TENON_DISABLE_DRY_RUN
-  value: {{ .Values.settings.disableDryRun | quote }}
+  value: {{ tpl (toString .Values.settings.disableDryRun) . | quote }}
 - name: TENON_ISOLATED_VPC
-  value: {{ .Values.settings.isolatedVPC | quote }}
+  value: {{ tpl (toString .Values.settings.isolatedVPC) . | quote }}
 - name: TENON_ENABLE_ZONAL_SHIFT
-  value: {{ .Values.settings.enableZonalShift | quote }}
+  value: {{ tpl (toString .Values.settings.enableZonalShift) . | quote }}
 - name: TENON_LEADER_ELECTION_NAME
   value: {{ .Values.leaderElection.name | quote }}
 - name: TENON_LEADER_ELECTION_NAMESPACE

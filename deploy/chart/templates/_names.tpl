@@ -39,8 +39,27 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{/* A security context without the empty parts that Karpenter's values have, which the API server refuses. */}}
+{{- define "tenon.withoutEmpty" -}}
+{{- $filled := dict -}}
+{{- range $name, $value := . -}}
+{{- if not (and (kindIs "map" $value) (empty $value)) -}}
+{{- $_ := set $filled $name $value -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $filled -}}
+{{- end }}
+
+{{/* Whether the values name Karpenter's own image, in whatever registry: it has no `worker` command. */}}
+{{- define "tenon.imageIsKarpenters" -}}
+{{- if regexMatch "(^|/)karpenter/controller$" .Values.controller.image.repository -}}true{{- end -}}
+{{- end }}
+
 {{- define "tenon.image" -}}
 {{- $image := .Values.controller.image -}}
+{{- if include "tenon.imageIsKarpenters" . -}}
+{{- $image = dict "repository" "tenon-sh/tenon" -}}
+{{- end -}}
 {{- if $image.digest -}}
 {{ $image.repository }}@{{ $image.digest }}
 {{- else -}}
