@@ -3,7 +3,7 @@
 // temporal command uses too. Tenon has no settings of its own for this.
 //
 // The command line needs an answer (Dial). A worker does not: it starts while the server is away, and checks now and then
-// whether it answers (Server).
+// whether it answers (Server). Before the first worker starts, somebody prepares the namespace (Prepare).
 package temporal
 
 import (
@@ -50,7 +50,7 @@ func configuration(log *zap.Logger) (client.Options, error) {
 func refused(address, namespace string, err error) error {
 	var missing *serviceerror.NamespaceNotFound
 	if errors.As(err, &missing) {
-		return fmt.Errorf("the Temporal server at %s has no namespace %q (TEMPORAL_NAMESPACE); create it with\n  temporal operator namespace create --namespace %s\n%w", address, namespace, namespace, err)
+		return fmt.Errorf("the Temporal server at %s has no namespace %q (TEMPORAL_NAMESPACE); create it with tenon setup: %w", address, namespace, err)
 	}
 	return fmt.Errorf("connect to Temporal at %s, namespace %q (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE): %w", address, namespace, err)
 }

@@ -47,8 +47,7 @@ func (s *Server) Ask(ctx context.Context) error {
 	return nil
 }
 
-// CheckAttributes returns an error if the namespace lacks any of these search attributes, all of them Keywords, and says how
-// to create them. If the server refuses the request, it returns nil; a missing attribute then shows when a workflow is
+// CheckAttributes returns an error if the namespace lacks any of these search attributes, all of them Keywords. If the server refuses the request, it returns nil; a missing attribute then shows when a workflow is
 // started.
 func (s *Server) CheckAttributes(ctx context.Context, attributes []string) error {
 	known, err := s.Client.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.namespace})
@@ -62,6 +61,5 @@ func (s *Server) CheckAttributes(ctx context.Context, attributes []string) error
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the Temporal namespace %q lacks search attributes of type Keyword; create them with\n  temporal operator search-attribute create --namespace %s --type Keyword --name %s",
-		s.namespace, s.namespace, strings.Join(missing, " --name "))
+	return fmt.Errorf("the Temporal namespace %q lacks the search attributes %s of type Keyword; create them with tenon setup", s.namespace, strings.Join(missing, ", "))
 }
