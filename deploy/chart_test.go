@@ -37,6 +37,7 @@ additionalClusterRoleRules: [{apiGroups: [""], resources: [events], verbs: [crea
 imagePullSecrets: [{name: registry}]
 service: {annotations: {a: b}}
 serviceAccount: {annotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::111122223333:role/TenonController-blue"}}
+networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {matchLabels: {team: monitoring}}}]}
 podDisruptionBudget: {name: other}
 podLabels: {l: m}
 podAnnotations: {n: o}
@@ -83,6 +84,9 @@ func TestLint(t *testing.T) {
 				t.Errorf("helm lint: %v\n%s", err, out)
 			}
 		})
+	}
+	if out, err := helm(t, "lint", "--strict", "chart-crds"); err != nil {
+		t.Errorf("helm lint: %v\n%s", err, out)
 	}
 }
 

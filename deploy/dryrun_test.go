@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -39,7 +40,7 @@ func TestDryRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	server, api := apiServer(ctx, t)
-	for _, namespace := range []string{"tenon", "karpenter"} {
+	for _, namespace := range []string{"tenon", "karpenter", "temporal"} {
 		if err := api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			t.Fatal(err)
 		}
@@ -66,9 +67,35 @@ func TestDryRun(t *testing.T) {
 	t.Run("chart", func(t *testing.T) {
 		dryRun(ctx, t, api, "defaults", render(t, "settings: {clusterName: blue}"+named))
 		dryRun(ctx, t, api, "everything", render(t, everything+named))
+		policy, err := os.ReadFile(filepath.Join("temporal", "networkpolicy.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dryRun(ctx, t, api, "Temporal's NetworkPolicy", documents(t, policy))
 		objects := render(t, karpenterValues+named)
 		// The definition of a ServiceMonitor belongs to Prometheus, not to Tenon.
 		dryRun(ctx, t, api, "Karpenter's values", slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceMonitor" }))
+	})
+	t.Run("definitions", func(t *testing.T) {
+		// Those of the worker's chart are there already.
+		chart := []string{"--namespace", "tenon", "--kubeconfig", server.Kubeconfig()}
+		if out, err := helm(t, append([]string{"install", "definitions", "chart-crds", "--take-ownership", "--set", "additionalLabels.team=platform"}, chart...)...); err != nil {
+			t.Fatalf("helm install: %v\n%s", err, out)
+		}
+		if out, err := helm(t, append([]string{"uninstall", "definitions"}, chart...)...); err != nil {
+			t.Fatalf("helm uninstall: %v\n%s", err, out)
+		}
+		definitions, err := deploy.CRDs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept apiextensionsv1.CustomResourceDefinitionList
+		if err := api.List(ctx, &kept, client.MatchingLabels{"team": "platform"}); err != nil {
+			t.Fatal(err)
+		}
+		if len(kept.Items) != len(definitions) {
+			t.Errorf("%d of %d definitions were installed and are still there", len(kept.Items), len(definitions))
+		}
 	})
 	t.Run("install", func(t *testing.T) {
 		install := []string{
