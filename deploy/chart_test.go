@@ -262,6 +262,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{reason: "a queue that is an ARN",
 			values: "settings: {clusterName: blue, interruptionQueue: 'arn:aws:sqs:us-east-1:111122223333:blue'}", want: "interruptionQueue"},
 		{reason: "an address that is a URL", values: "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", want: "address"},
+		{reason: "a connection in the clear that nobody asked for", values: "settings: {clusterName: blue}\ntemporal: {namespace: fleet}", want: "temporal.insecure=true"},
 		{reason: "an account that is said to exist but has no name",
 			values: "settings: {clusterName: blue}\nserviceAccount: {create: false}", want: "serviceAccount.name"},
 	}
@@ -466,6 +467,9 @@ func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 
 func valuesFile(t *testing.T, values string) string {
 	t.Helper()
+	if !strings.Contains(values, "temporal:") {
+		values += "\ntemporal: {insecure: true}\n"
+	}
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
 		t.Fatal(err)

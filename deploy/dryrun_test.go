@@ -105,7 +105,7 @@ func TestDryRun(t *testing.T) {
 		if out, err := helm(t, install...); err != nil {
 			t.Errorf("helm install --dry-run=server: %v\n%s", err, out)
 		}
-		out, err := helm(t, "install", "tenon", "chart", "--namespace", "tenon", "--kubeconfig", server.Kubeconfig(), "--set", "settings.clusterName=blue,fullnameOverride=chart",
+		out, err := helm(t, "install", "tenon", "chart", "--namespace", "tenon", "--kubeconfig", server.Kubeconfig(), "--set", "settings.clusterName=blue,temporal.insecure=true,fullnameOverride=chart",
 			"--values", filepath.Join(karpentersModule(t), "charts", "karpenter", "values.yaml"))
 		if err != nil {
 			t.Fatalf("helm install with Karpenter's own values: %v\n%s", err, out)

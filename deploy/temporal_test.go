@@ -2,33 +2,10 @@ package deploy_test
 
 import (
 	"os"
-	"strings"
 	"testing"
 
-	"go.temporal.io/sdk/temporal"
 	"sigs.k8s.io/yaml"
-
-	"github.com/tenon-sh/tenon/workflows"
 )
-
-// TestSearchAttributesAreInstalled checks that people register the search attributes that workflows set.
-func TestSearchAttributesAreInstalled(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("temporal/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, key := range []temporal.SearchAttributeKeyKeyword{
-		workflows.AttrCluster, workflows.AttrNodePool, workflows.AttrNodeClaim, workflows.AttrNode,
-		workflows.AttrInstance, workflows.AttrZone, workflows.AttrPhase, workflows.AttrReason,
-	} {
-		names = append(names, key.GetName())
-	}
-	if loop := "for name in " + strings.Join(names, " ") + "; do"; !strings.Contains(string(readme), loop) {
-		t.Errorf("temporal/README.md does not register the search attributes: no line %q", loop)
-	}
-}
 
 func TestTemporalValues(t *testing.T) {
 	t.Parallel()

@@ -77,6 +77,9 @@ templates in the settings that differ from cluster to cluster.
 {{/* The standard environment variables of Temporal's SDKs. */}}
 {{- define "tenon.temporalEnv" -}}
 {{- $temporal := .Values.temporal -}}
+{{- if not (or $temporal.tls.enabled $temporal.apiKey.existingSecret $temporal.insecure) -}}
+{{- fail "Whoever can speak to Temporal, or listen in, owns your nodes. Set temporal.tls.enabled=true (or temporal.apiKey), or temporal.insecure=true if the network between the workers and Temporal is yours alone" -}}
+{{- end -}}
 - name: TEMPORAL_ADDRESS
   value: {{ required "temporal.address is required: host:port of Temporal's frontend" $temporal.address | quote }}
 - name: TEMPORAL_NAMESPACE
