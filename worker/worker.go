@@ -37,6 +37,7 @@ import (
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
+	"github.com/tenon-sh/tenon/cloud/kwok"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/starter"
@@ -283,7 +284,7 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 // Scheme returns a scheme with every resource that Tenon reads or writes, and the node classes of all providers.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, nodeclass.Kind().AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, nodeclass.Kind().AddToScheme, kwok.Kind().AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			// Adding fails only for two types of one name, and there are none.
 			panic(fmt.Sprintf("scheme: %v", err))
