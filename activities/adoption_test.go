@@ -24,6 +24,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -32,6 +33,8 @@ type launchedCloud struct {
 	cloud.Provider
 	ids []string
 }
+
+func (c launchedCloud) Kind() cloud.Kind { return nodeclass.Kind() }
 
 func (c launchedCloud) Instances(context.Context, cloud.Query) ([]cloud.Instance, error) {
 	var all []cloud.Instance

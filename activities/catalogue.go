@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -24,7 +23,7 @@ type catalogue struct {
 
 // pools returns every NodePool with what can be launched for it, or why nothing can, with NodeOverlays applied.
 func (c *catalogue) pools(ctx context.Context) []plan.Pool {
-	pools, _ := c.overlaid.apply(c.mirror.NodeOverlays(), c.offered(ctx))
+	pools, _ := c.overlaid.apply(c.cloud, c.mirror.NodeOverlays(), c.offered(ctx))
 	return pools
 }
 
@@ -50,7 +49,7 @@ func (c *catalogue) offered(ctx context.Context) []plan.Pool {
 
 // sold returns the instance types that a claim can be launched as, as planning sees them. Overlays do not apply to a claim
 // without a NodePool.
-func (c *catalogue) sold(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+func (c *catalogue) sold(ctx context.Context, claim *karpv1.NodeClaim, class cloud.NodeClass) ([]*cloud.InstanceType, error) {
 	kinds, err := c.cloud.InstanceTypes(ctx, class)
 	objects := c.mirror.NodeOverlays()
 	if err != nil || len(objects) == 0 {
@@ -60,19 +59,19 @@ func (c *catalogue) sold(ctx context.Context, claim *karpv1.NodeClaim, class *aw
 	if pool == nil {
 		return kinds, nil
 	}
-	_, overlays := c.overlaid.apply(objects, c.offered(ctx))
+	_, overlays := c.overlaid.apply(c.cloud, objects, c.offered(ctx))
 	return overlays.Apply(pool, kinds), nil
 }
 
 // nodeClass returns the claim's node class from the mirror, nil where there is none.
-func (c *catalogue) nodeClass(claim *karpv1.NodeClaim) *awsv1.EC2NodeClass {
+func (c *catalogue) nodeClass(claim *karpv1.NodeClaim) cloud.NodeClass {
 	if claim.Spec.NodeClassRef == nil {
 		return nil
 	}
 	return c.mirror.NodeClass(claim.Spec.NodeClassRef.Name)
 }
 
-// instanceType returns what the provider says about a launched type. The instance runs even if its EC2NodeClass cannot be
+// instanceType returns what the provider says about a launched type. The instance runs even if its node class cannot be
 // launched from any longer; if the provider no longer knows the type, the result has nothing but the name.
 func (c *catalogue) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name string) (*cloud.InstanceType, error) {
 	unknown := &cloud.InstanceType{Name: name}
@@ -83,7 +82,7 @@ func (c *catalogue) instanceType(ctx context.Context, claim *karpv1.NodeClaim, n
 	kinds, err := c.sold(ctx, claim, class)
 	switch cloud.KindOf(err) {
 	case cloud.Transient, cloud.Throttled:
-		return nil, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
+		return nil, cloudFailure("instance types of "+claim.Spec.NodeClassRef.Kind+" "+class.GetName(), err)
 	}
 	for _, kind := range kinds {
 		if kind.Name == name {

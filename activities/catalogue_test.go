@@ -11,6 +11,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -19,17 +20,18 @@ type shop struct {
 	Mirror
 	cloud.Provider
 	pools    []*karpv1.NodePool
-	classes  map[string]*awsv1.EC2NodeClass
+	classes  map[string]cloud.NodeClass
 	overlays []*karpv1alpha1.NodeOverlay
 	kinds    []*cloud.InstanceType
 }
 
 func (s *shop) NodeOverlays() []*karpv1alpha1.NodeOverlay { return s.overlays }
 func (s *shop) NodePools() []*karpv1.NodePool             { return s.pools }
-func (s *shop) NodeClass(name string) *awsv1.EC2NodeClass { return s.classes[name] }
-func (s *shop) VolumePrice(*awsv1.EC2NodeClass) float64   { return 0.002 }
-func (s *shop) InstanceTypes(_ context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
-	if class.Name == "broken" {
+func (s *shop) Kind() cloud.Kind                          { return nodeclass.Kind() }
+func (s *shop) NodeClass(name string) cloud.NodeClass     { return s.classes[name] }
+func (s *shop) VolumePrice(cloud.NodeClass) float64       { return 0.002 }
+func (s *shop) InstanceTypes(_ context.Context, class cloud.NodeClass) ([]*cloud.InstanceType, error) {
+	if class.GetName() == "broken" {
 		return nil, errors.New("no subnets")
 	}
 	return s.kinds, nil
@@ -59,7 +61,7 @@ func TestPools(t *testing.T) {
 		c.Name = name
 		return c
 	}
-	place := &shop{kinds: []*cloud.InstanceType{{Name: "m5.large"}}, classes: map[string]*awsv1.EC2NodeClass{"default": class("default"), "broken": class("broken")}, pools: []*karpv1.NodePool{
+	place := &shop{kinds: []*cloud.InstanceType{{Name: "m5.large"}}, classes: map[string]cloud.NodeClass{"default": class("default"), "broken": class("broken")}, pools: []*karpv1.NodePool{
 		poolOf("plain", "default", nil), poolOf("tight", "default", map[string]string{karpv1.PackingAnnotationKey: karpv1.PackingCheapest}),
 		poolOf("mistaken", "default", map[string]string{karpv1.PackingAnnotationKey: "tight"}), poolOf("lost", "none", nil), poolOf("broken", "broken", nil),
 	}}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -31,8 +30,9 @@ func (c *catalogue) draft(planned plan.Claim, pool *karpv1.NodePool, group, name
 	claim.Annotations[karpv1.LaunchGroupAnnotationKey] = group
 	c.overlaid.annotate(claim, planned)
 	if class := c.nodeClass(claim); class != nil {
-		for _, key := range []string{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion} {
-			claim.Annotations[key] = class.Annotations[key]
+		kind := c.cloud.Kind()
+		for _, key := range []string{kind.HashKey, kind.HashVersionKey} {
+			claim.Annotations[key] = class.GetAnnotations()[key]
 		}
 	}
 	return claim, nil

@@ -40,7 +40,7 @@ func (i instances) ownInstance(ctx context.Context, claim *karpv1.NodeClaim, beg
 	if err != nil {
 		return began, err
 	}
-	own := workflows.ClaimInstance(claim)
+	own := workflows.ClaimInstance(i.cloud.Kind().Labels, claim)
 	i.log.Warn("another controller has launched the claim as well", zap.String("claim", claim.Name), zap.String("instance", own.ID), zap.String("ours", began.ID))
 	if claimed {
 		return own, nil
@@ -50,5 +50,5 @@ func (i instances) ownInstance(ctx context.Context, claim *karpv1.NodeClaim, beg
 
 func reduceInstance(i cloud.Instance) workflows.Instance {
 	return workflows.Instance{ID: i.ID, ProviderID: i.ProviderID, InstanceType: i.InstanceType, Zone: i.Zone, ZoneID: i.ZoneID,
-		CapacityType: i.CapacityType, Reservation: i.Reservation, Image: i.Image, Profile: i.Profile}
+		CapacityType: i.CapacityType, Reservation: i.Reservation, Image: i.Image, Profile: i.Profile, Price: i.Price}
 }

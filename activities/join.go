@@ -15,7 +15,6 @@ import (
 
 	"github.com/tenon-sh/tenon/activities/nominate"
 	"github.com/tenon-sh/tenon/activities/readiness"
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
@@ -85,9 +84,10 @@ func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, inst
 		return nil, err
 	}
 	labelled := claim.DeepCopy()
-	labelled.Labels = launchedLabels(claim, kind, instance)
-	if instance.Profile != "" {
-		metav1.SetMetaDataAnnotation(&labelled.ObjectMeta, awsv1.AnnotationInstanceProfile, instance.Profile)
+	keys := j.catalogue.cloud.Kind()
+	labelled.Labels = launchedLabels(keys.Labels, claim, kind, instance)
+	if instance.Profile != "" && keys.ProfileKey != "" {
+		metav1.SetMetaDataAnnotation(&labelled.ObjectMeta, keys.ProfileKey, instance.Profile)
 	}
 	if err := j.objects.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
 		return nil, fmt.Errorf("label NodeClaim %s: %w", claim.Name, err)
@@ -119,7 +119,7 @@ func hasGot(claim *karpv1.NodeClaim, kind *cloud.InstanceType, resources corev1.
 }
 
 // launchedLabels returns the claim's labels once its instance is known.
-func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance workflows.Instance) map[string]string {
+func launchedLabels(keys cloud.LabelKeys, claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance workflows.Instance) map[string]string {
 	labels := maps.Clone(kind.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -127,29 +127,31 @@ func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance 
 	labels[corev1.LabelInstanceTypeStable] = instance.InstanceType
 	labels[corev1.LabelTopologyZone] = instance.Zone
 	labels[karpv1.CapacityTypeLabelKey] = instance.CapacityType
-	labels[awsv1.LabelInstanceTenancy] = plan.Tenancy(claim)
-	if instance.ZoneID != "" {
-		labels["topology.k8s.aws/zone-id"] = instance.ZoneID
+	if keys.Tenancy != "" {
+		labels[keys.Tenancy] = plan.Tenancy(keys, claim)
 	}
-	labelReservation(labels, kind, instance.Reservation)
+	if instance.ZoneID != "" && keys.ZoneID != "" {
+		labels[keys.ZoneID] = instance.ZoneID
+	}
+	labelReservation(keys, labels, kind, instance.Reservation)
 	maps.Copy(labels, claim.Labels)
 	return labels
 }
 
 // labelReservation sets the labels of the capacity reservation that an instance runs in, and removes them if there is none.
 // Of a reservation that the node class does not select only the id is known.
-func labelReservation(labels map[string]string, kind *cloud.InstanceType, id string) {
-	for _, key := range []string{awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible} {
+func labelReservation(keys cloud.LabelKeys, labels map[string]string, kind *cloud.InstanceType, id string) {
+	for _, key := range []string{keys.ReservationID, keys.ReservationType, keys.ReservationInterruptible} {
 		delete(labels, key)
 	}
-	if id == "" {
+	if id == "" || keys.ReservationID == "" {
 		return
 	}
-	labels[awsv1.LabelCapacityReservationID] = id
+	labels[keys.ReservationID] = id
 	for _, o := range kind.Offerings {
 		if o.ReservationID == id {
-			labels[awsv1.LabelCapacityReservationType] = o.ReservationType
-			labels[awsv1.LabelCapacityReservationInterruptible] = strconv.FormatBool(o.ReservationInterruptible)
+			labels[keys.ReservationType] = o.ReservationType
+			labels[keys.ReservationInterruptible] = strconv.FormatBool(o.ReservationInterruptible)
 		}
 	}
 }

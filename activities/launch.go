@@ -45,26 +45,28 @@ func (l *launcher) PrepareLaunch(ctx context.Context, group workflows.LaunchGrou
 	first := wanted[0]
 	class := l.catalogue.nodeClass(first)
 	if class == nil {
-		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: its EC2NodeClass does not exist", first.Name)
+		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: its node class does not exist", first.Name)
 	}
+	kind := first.Spec.NodeClassRef.Kind
 	switch resolved := class.Condition(karpv1.ConditionTypeReady); {
 	case resolved == nil || resolved.Status == metav1.ConditionUnknown:
 		// A class that was applied together with the claim will be resolved in a moment, so retry instead of giving up.
-		return workflows.PreparedLaunch{}, fmt.Errorf("NodeClaim %s: EC2NodeClass %s has not been resolved yet", first.Name, class.Name)
+		return workflows.PreparedLaunch{}, fmt.Errorf("NodeClaim %s: %s %s has not been resolved yet", first.Name, kind, class.GetName())
 	case resolved.Status == metav1.ConditionFalse:
-		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: EC2NodeClass %s is not Ready: %s", first.Name, class.Name, resolved.Message)
+		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: %s %s is not Ready: %s", first.Name, kind, class.GetName(), resolved.Message)
 	}
 	kinds, err := l.catalogue.sold(ctx, first, class)
 	if err != nil {
-		return workflows.PreparedLaunch{}, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
+		return workflows.PreparedLaunch{}, cloudFailure("instance types of "+kind+" "+class.GetName(), err)
 	}
-	offerings, err := plan.Offerings(first, kinds, unavailable(group.Unavailable), time.Now(), l.minValues)
+	keys := l.cloud.Kind().Labels
+	offerings, err := plan.Offerings(keys, first, kinds, unavailable(group.Unavailable), time.Now(), l.minValues)
 	if err != nil {
 		return workflows.PreparedLaunch{}, giveUp(workflows.FailureInsufficientCapacity, "%w", err)
 	}
 	request, err := l.cloud.PrepareLaunch(ctx, cloud.LaunchSpec{
 		Group: group.Group, Count: len(wanted), Class: class, NodePool: first.Labels[karpv1.NodePoolLabelKey],
-		CapacityType: offerings[0].CapacityType, Tenancy: plan.Tenancy(first), Offerings: offerings, Prices: overlaidPrices(kinds, offerings),
+		CapacityType: offerings[0].CapacityType, Tenancy: plan.Tenancy(keys, first), Offerings: offerings, Prices: overlaidPrices(kinds, offerings),
 		Labels: registrationLabels(first), Taints: slices.Concat(first.Spec.Taints, first.Spec.StartupTaints), Requests: requested(wanted),
 	})
 	if err != nil {
@@ -141,7 +143,7 @@ func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInpu
 	case "", cloud.InsufficientCapacity:
 		l.log.Info("fleet", zap.String("group", in.Request.Group), zap.Int("wanted", in.Request.Count), zap.Int("launched", len(result.Instances)),
 			zap.Int("refused", len(result.Refused)))
-		return fleet(result, in.Request), nil
+		return fleet(result), nil
 	case cloud.ParameterMismatch:
 		return workflows.Fleet{}, giveUp(workflows.FailureTokenSpent, "launch %s: %w", in.Request.Group, err)
 	}
@@ -164,18 +166,11 @@ func askAnew(group string, attempt int32, cause error) error {
 	return giveUp(workflows.FailureStaleRequest, "launch %s: %w", group, cause)
 }
 
-// fleet reduces a launch result to what workflows carry, with the price each instance had in the request.
-func fleet(result cloud.LaunchResult, request cloud.LaunchRequest) workflows.Fleet {
+// fleet reduces a launch result to what workflows carry.
+func fleet(result cloud.LaunchResult) workflows.Fleet {
 	var out workflows.Fleet
 	for _, instance := range result.Instances {
-		reduced := reduceInstance(instance)
-		for _, override := range request.Overrides {
-			if override.InstanceType == instance.InstanceType && override.Zone == instance.Zone {
-				reduced.Price = override.Price
-				break
-			}
-		}
-		out.Instances = append(out.Instances, reduced)
+		out.Instances = append(out.Instances, reduceInstance(instance))
 	}
 	for _, refusal := range result.Refused {
 		out.Refused = append(out.Refused, refusal.OfferingKey)

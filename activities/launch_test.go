@@ -12,6 +12,8 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -21,8 +23,18 @@ type classMirror struct {
 	class *awsv1.EC2NodeClass
 }
 
-func (m classMirror) NodeClass(string) *awsv1.EC2NodeClass { return m.class }
-func (m classMirror) Attached(string) []string             { return nil }
+func (m classMirror) Attached(string) []string { return nil }
+func (m classMirror) NodeClass(string) cloud.NodeClass {
+	if m.class == nil {
+		return nil
+	}
+	return m.class
+}
+
+// ec2Kind is a provider of which only the kind of its node classes is known.
+type ec2Kind struct{ cloud.Provider }
+
+func (ec2Kind) Kind() cloud.Kind { return nodeclass.Kind() }
 
 // TestAClassThatIsNotReadyLaunchesNothing checks when a launch is given up and when it is retried. It must not ask for
 // instance types, because there is no cloud here.

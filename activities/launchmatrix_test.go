@@ -123,10 +123,11 @@ func matrixCloud(t *testing.T) (*ec2sim.Server, *aws.Provider, *awsv1.EC2NodeCla
 			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: discovery}},
 		},
 	}
-	if class.Status, err = provider.ResolveNodeClass(t.Context(), class); err != nil {
+	resolved, err := provider.ResolveNodeClass(t.Context(), class)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return sim, provider, class
+	return sim, provider, resolved.(*awsv1.EC2NodeClass)
 }
 
 // matrixClaims returns two claims of one launch group.

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -52,7 +52,7 @@ type Mirror interface {
 	PodsOwnedBy(namespace, kind, name string) []*cluster.Pod
 	NodePools() []*karpv1.NodePool
 	NodePool(name string) *karpv1.NodePool
-	NodeClass(name string) *awsv1.EC2NodeClass
-	NodeClasses() []*awsv1.EC2NodeClass
+	NodeClass(name string) cloud.NodeClass
+	NodeClasses() []cloud.NodeClass
 	NodeOverlays() []*karpv1alpha1.NodeOverlay
 }

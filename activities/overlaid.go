@@ -23,8 +23,11 @@ type overlaid struct {
 	overlays *plan.Overlays
 }
 
+// kinded is a provider as far as it describes its node classes.
+type kinded interface{ Kind() cloud.Kind }
+
 // apply returns the pools with the overlays applied, and the overlays that apply.
-func (o *overlaid) apply(objects []*karpv1alpha1.NodeOverlay, pools []plan.Pool) ([]plan.Pool, *plan.Overlays) {
+func (o *overlaid) apply(provider kinded, objects []*karpv1alpha1.NodeOverlay, pools []plan.Pool) ([]plan.Pool, *plan.Overlays) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(objects) == 0 {
@@ -32,7 +35,7 @@ func (o *overlaid) apply(objects []*karpv1alpha1.NodeOverlay, pools []plan.Pool)
 		return pools, nil
 	}
 	if !slices.Equal(o.objects, objects) || !slices.EqualFunc(o.before, pools, sameToOverlays) {
-		o.overlays, _ = plan.NewOverlays(objects, pools) // the starter reports what is wrong with the others
+		o.overlays, _ = plan.NewOverlays(provider.Kind().Labels, objects, pools) // the starter reports what is wrong with the others
 		o.objects, o.before, o.after = objects, pools, slices.Clone(pools)
 		for i := range o.after {
 			o.after[i].Types = o.overlays.Apply(pools[i].NodePool, pools[i].Types)

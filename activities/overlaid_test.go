@@ -29,7 +29,7 @@ func overlaidShop(overlays ...*karpv1alpha1.NodeOverlay) (*shop, *Activities) {
 	class := &awsv1.EC2NodeClass{}
 	class.Name = "default"
 	place := &shop{
-		classes: map[string]*awsv1.EC2NodeClass{"default": class}, pools: []*karpv1.NodePool{poolOf("one", "default", nil), poolOf("two", "default", nil)},
+		classes: map[string]cloud.NodeClass{"default": class}, pools: []*karpv1.NodePool{poolOf("one", "default", nil), poolOf("two", "default", nil)},
 		kinds: []*cloud.InstanceType{{Name: "m5.large", Offerings: []cloud.Offering{{CapacityType: "on-demand", Zone: "a", Price: 1, Available: true}}}}, overlays: overlays,
 	}
 	return place, New(Config{Mirror: place, Cloud: place})

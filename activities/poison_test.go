@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -41,7 +40,7 @@ func (m *poolsMirror) NodePool(name string) *karpv1.NodePool {
 	return &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func (m *poolsMirror) NodeClass(string) *awsv1.EC2NodeClass { return nil }
+func (m *poolsMirror) NodeClass(string) cloud.NodeClass { return nil }
 
 func (m *poolsMirror) Assume(claims ...*karpv1.NodeClaim) {
 	for _, claim := range claims {

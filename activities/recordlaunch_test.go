@@ -27,7 +27,7 @@ func TestRecordLaunch(t *testing.T) {
 	} {
 		claim := launchedClaim()
 		kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim).WithStatusSubresource(&karpv1.NodeClaim{}).Build()
-		acts := New(Config{Cluster: "c", Kube: kube, Mirror: classMirror{}, Log: zap.NewNop()})
+		acts := New(Config{Cluster: "c", Kube: kube, Mirror: classMirror{}, Cloud: ec2Kind{}, Log: zap.NewNop()})
 		instance := workflows.Instance{ID: "i-1", ProviderID: "aws:///us-east-1a/i-1", InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand", Profile: test.profile}
 		if _, err := acts.joiner.recordLaunch(t.Context(), claim, instance); err != nil {
 			t.Fatalf("%s: %v", reason, err)

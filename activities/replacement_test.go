@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tenon-sh/tenon/activities/readiness"
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -61,7 +61,7 @@ func (r *replacing) NodePool(name string) *karpv1.NodePool {
 }
 func (r *replacing) NodePools() []*karpv1.NodePool             { return nil }
 func (r *replacing) NodeOverlays() []*karpv1alpha1.NodeOverlay { return nil }
-func (r *replacing) NodeClass(string) *awsv1.EC2NodeClass      { return nil }
+func (r *replacing) NodeClass(string) cloud.NodeClass          { return nil }
 func (r *replacing) Assume(...*karpv1.NodeClaim)               {}
 func (r *replacing) Fresh(time.Duration) error                 { return nil }
 func (r *replacing) AwaitClaims(context.Context, string) error { return nil }

@@ -28,6 +28,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -53,10 +54,12 @@ type sweptCloud struct {
 	tagged     map[string]map[string]string
 }
 
-func (c *sweptCloud) Leftovers(_ context.Context, classes []*awsv1.EC2NodeClass) ([]cloud.Leftover, error) {
+func (c *sweptCloud) Kind() cloud.Kind { return nodeclass.Kind() }
+
+func (c *sweptCloud) Leftovers(_ context.Context, classes []cloud.NodeClass) ([]cloud.Leftover, error) {
 	c.classes = nil
 	for _, class := range classes {
-		c.classes = append(c.classes, class.Name)
+		c.classes = append(c.classes, class.GetName())
 	}
 	return c.leftovers, nil
 }
@@ -179,12 +182,12 @@ func (m sweptMirror) Nodes() []*corev1.Node {
 	return nodes
 }
 
-func (m sweptMirror) NodeClasses() []*awsv1.EC2NodeClass {
+func (m sweptMirror) NodeClasses() []cloud.NodeClass {
 	var list awsv1.EC2NodeClassList
 	if err := m.kube.List(context.Background(), &list); err != nil {
 		panic(err) // the fake client knows the kind
 	}
-	classes := make([]*awsv1.EC2NodeClass, len(list.Items))
+	classes := make([]cloud.NodeClass, len(list.Items))
 	for i := range list.Items {
 		classes[i] = &list.Items[i]
 	}

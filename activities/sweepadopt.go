@@ -100,7 +100,7 @@ func (s *sweep) adoptClaims(ctx context.Context, claims []*karpv1.NodeClaim) {
 
 // adoptClaim starts the workflow of a launched claim, unless the workflow is running or the claim is gone.
 func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
-	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
+	in := workflows.ClaimInput(s.cluster, s.clusterUID, s.cloud.Kind().Labels, claim)
 	options := workflows.NodeClaimOptions(in)
 	if running, err := s.executions.runs(ctx, options.ID); running || err != nil {
 		return false, err
@@ -116,7 +116,7 @@ func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, 
 
 // tellLost tells the workflow of a launched claim that its instance is gone. It starts the workflow if there is none.
 func (s *sweep) tellLost(ctx context.Context, claim *karpv1.NodeClaim) error {
-	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
+	in := workflows.ClaimInput(s.cluster, s.clusterUID, s.cloud.Kind().Labels, claim)
 	options := workflows.NodeClaimOptions(in)
 	ending := workflows.Ending{Reason: workflows.ReasonInstanceGone, Lost: true, Deleting: !claim.DeletionTimestamp.IsZero()}
 	err := s.executions.SignalWorkflow(ctx, options.ID, "", workflows.SignalEnding, ending)

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/workflows"
@@ -27,10 +26,10 @@ func (s *sweep) reservations(ctx context.Context) {
 			continue
 		}
 		node := s.mirror.Node(claim.Status.NodeName)
-		if node != nil && (!node.DeletionTimestamp.IsZero() || node.Labels[karpv1.NodeRegisteredLabelKey] != "true" || !moved(node.Labels, instance)) {
+		if node != nil && (!node.DeletionTimestamp.IsZero() || node.Labels[karpv1.NodeRegisteredLabelKey] != "true" || !s.moved(node.Labels, instance)) {
 			node = nil
 		}
-		if node == nil && !moved(claim.Labels, instance) {
+		if node == nil && !s.moved(claim.Labels, instance) {
 			continue
 		}
 		err := s.relabel(ctx, claim, node, instance)
@@ -43,12 +42,12 @@ func (s *sweep) reservations(ctx context.Context) {
 
 // moved reports whether labels name another capacity reservation than the one that an instance runs in. The zero Instance,
 // and spot instances, are in none and never were.
-func moved(labels map[string]string, instance cloud.Instance) bool {
+func (s *sweep) moved(labels map[string]string, instance cloud.Instance) bool {
 	capacity := labels[karpv1.CapacityTypeLabelKey]
 	if instance.CapacityType != karpv1.CapacityTypeReserved && (instance.CapacityType != karpv1.CapacityTypeOnDemand || capacity != karpv1.CapacityTypeReserved) {
 		return false
 	}
-	return capacity != instance.CapacityType || labels[awsv1.LabelCapacityReservationID] != instance.Reservation
+	return capacity != instance.CapacityType || labels[s.cloud.Kind().Labels.ReservationID] != instance.Reservation
 }
 
 // relabel writes the capacity type and the reservation of an instance onto its claim and, unless it is nil, its Node.
@@ -61,10 +60,10 @@ func (s *sweep) relabel(ctx context.Context, listed *karpv1.NodeClaim, node *cor
 	if err != nil {
 		return err
 	}
-	if moved(claim.Labels, instance) {
+	if s.moved(claim.Labels, instance) {
 		changed := claim.DeepCopy()
 		changed.Labels[karpv1.CapacityTypeLabelKey] = instance.CapacityType
-		labelReservation(changed.Labels, kind, instance.Reservation)
+		labelReservation(s.cloud.Kind().Labels, changed.Labels, kind, instance.Reservation)
 		if err := s.objects.Patch(ctx, changed, client.MergeFrom(claim)); err != nil {
 			return ignoreNotFound(fmt.Sprintf("label NodeClaim %s", claim.Name), err)
 		}
@@ -74,7 +73,7 @@ func (s *sweep) relabel(ctx context.Context, listed *karpv1.NodeClaim, node *cor
 	}
 	_, err = s.objects.change(ctx, node, "label", func(node *corev1.Node) {
 		node.Labels[karpv1.CapacityTypeLabelKey] = instance.CapacityType
-		labelReservation(node.Labels, kind, instance.Reservation)
+		labelReservation(s.cloud.Kind().Labels, node.Labels, kind, instance.Reservation)
 	})
 	return err
 }

@@ -9,7 +9,7 @@
 // # Exactly once
 //
 // Launch is the only call whose repetition could cost money, so it is split in two. PrepareLaunch turns names into a
-// LaunchRequest: launch templates, subnets, images, tags and prices, all resolved. The workflow records the request
+// LaunchRequest in which everything is resolved, such as subnets, images, tags and prices. The workflow records the request
 // before anything is launched. Launch then sends exactly that request with a client token chosen by the workflow. After
 // a lost reply, a timeout or a killed worker, the workflow sends it again: the same token with the same request
 // launches nothing new and returns the instances of the first call. Where the cloud cannot answer that way (ErrorKind
@@ -35,39 +35,42 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // Provider is everything Tenon asks of a cloud. All methods are safe for concurrent use and idempotent. Consumers
 // declare the few methods they need themselves; cloud/cloudtest tests every provider against this interface.
 type Provider interface {
-	// ResolveNodeClass resolves the class's selectors to what they match now (subnets, security groups, images) and
-	// creates its instance profile if necessary. It returns the complete status, with one condition per part and Ready
-	// over all of them; a selector that matches nothing is a False condition, not an error. It does not modify class.
-	ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error)
+	// Kind describes the provider's node classes. It is always the same. A class that is passed to the other methods is of
+	// this kind.
+	Kind() Kind
 
-	// ReleaseNodeClass removes what the provider created for a class that is being deleted: launch templates and the
-	// instance profile. It succeeds if nothing is left.
-	ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) error
+	// ResolveNodeClass resolves what the class selects to what that is now, such as subnets and images, and makes what it
+	// needs in the cloud. It returns a copy of class with the complete status, with one condition per part and Ready
+	// over all of them; a selector that matches nothing is a False condition, not an error. It does not modify class. A
+	// part of the status that has not changed is as it was in class, in the same order.
+	ResolveNodeClass(ctx context.Context, class NodeClass) (NodeClass, error)
+
+	// ReleaseNodeClass removes what the provider created for a class that is being deleted. It succeeds if nothing is left.
+	ReleaseNodeClass(ctx context.Context, class NodeClass) error
 
 	// InstanceTypes returns what can be launched for a class, ordered by name, with the capacity and allocatable a node
 	// of that class will have. Offerings that recently had no capacity are included, marked as not available. The
-	// values are shared between callers and must not be modified. Without resolved images or subnets in the class's
-	// status the error is NodeClassNotReady.
-	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*InstanceType, error)
+	// values are shared between callers and must not be modified. If the class's status is not resolved, the error is
+	// NodeClassNotReady.
+	InstanceTypes(ctx context.Context, class NodeClass) ([]*InstanceType, error)
 
 	// VolumePrice returns what the volumes of one node of a class cost per hour, in the currency of the region's
 	// prices. It does not call the cloud.
-	VolumePrice(class *awsv1.EC2NodeClass) float64
+	VolumePrice(class NodeClass) float64
 
 	// Drift compares claims launched from a class, and their instances, with what the class asks for now. It returns
 	// one answer for each question. The reasons are the provider's own; if several apply, the first one is returned.
 	// What the selectors match is taken from the class's status, and Drift makes no calls to the cloud that
 	// InstanceTypes does not make. A part of the status that is not resolved is not compared.
-	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []DriftQuestion) ([]Drift, error)
+	Drift(ctx context.Context, class NodeClass, questions []DriftQuestion) ([]Drift, error)
 
-	// PrepareLaunch resolves a launch into the complete request, creating launch templates as needed. It launches
+	// PrepareLaunch resolves a launch into the complete request, and makes what the request refers to. It launches
 	// nothing and may be repeated at will.
 	PrepareLaunch(ctx context.Context, spec LaunchSpec) (LaunchRequest, error)
 
@@ -87,11 +90,10 @@ type Provider interface {
 	// Tag adds tags to one instance of this cluster.
 	Tag(ctx context.Context, id string, tags map[string]string) error
 
-	// Leftovers returns what was made for node classes of this cluster and is of no use any more: launch templates that no
-	// launch will name, and instance profiles that none of the classes needs and no instance has. classes are all that
-	// exist. What was made since they were read may be among the answer, so only what is returned again and again is
-	// certain.
-	Leftovers(ctx context.Context, classes []*awsv1.EC2NodeClass) ([]Leftover, error)
+	// Leftovers returns what was made for node classes of this cluster and is of no use any more, because no class needs it
+	// and no instance has it. classes are all that exist. What was made since they were read may be among the answer, so
+	// only what is returned again and again is certain.
+	Leftovers(ctx context.Context, classes []NodeClass) ([]Leftover, error)
 
 	// RemoveLeftover removes one of them. It succeeds if it is gone already. What lacks this cluster's ownership tags is
 	// refused with the kind Forbidden, and what has come into use with the kind Transient.
@@ -124,7 +126,7 @@ type InstanceType struct {
 	// Name is the cloud's name, such as m6g.xlarge.
 	Name string
 	// Labels are the well-known labels every node of this type has whatever its offering: architecture, operating
-	// system, instance type, and the karpenter.k8s.aws/instance-* family.
+	// system, instance type, and the provider's own. NodePools and pods may select nodes by any of them.
 	Labels map[string]string
 	// Capacity is what the node will report as capacity.
 	Capacity corev1.ResourceList
@@ -134,6 +136,8 @@ type InstanceType struct {
 	Offerings []Offering
 	// OnRequest are the resources of Capacity that a node has only if its claim asks for them, such as vpc.amazonaws.com/efa.
 	OnRequest []corev1.ResourceName
+	// BareMetal says that it is a whole host without a hypervisor.
+	BareMetal bool
 	// Overlaid are the extended resources that a NodeOverlay has set. A provider leaves it empty.
 	Overlaid map[corev1.ResourceName]bool
 }
@@ -162,7 +166,7 @@ type Offering struct {
 	// ReservationCapacity is how many more instances the reservation had room for when it was last read; others may use
 	// that room as well. An offering without room is still Available, because room may become free.
 	ReservationCapacity int `json:"reservationCapacity,omitempty"`
-	// ReservationType is default or capacity-block.
+	// ReservationType is ReservationDefault or ReservationBlock.
 	ReservationType string `json:"reservationType,omitempty"`
 	// ReservationInterruptible says that the owner of the reservation may take its capacity back.
 	ReservationInterruptible bool `json:"reservationInterruptible,omitempty"`
@@ -197,12 +201,13 @@ type LaunchSpec struct {
 	// Count is how many instances are wanted, at least 1.
 	Count int
 	// Class is the node class, with its status resolved.
-	Class *awsv1.EC2NodeClass
+	Class NodeClass
 	// NodePool is the pool the instances are tagged with; empty for claims without one.
 	NodePool string
 	// CapacityType is the one capacity type that is bought.
 	CapacityType string
-	// Tenancy is default or dedicated: whether the hardware may be shared with other accounts. Empty means default.
+	// Tenancy is default or dedicated: whether the hardware may be shared with other accounts. Empty means default, and is
+	// what a provider without LabelKeys.Tenancy gets.
 	Tenancy string
 	// Offerings are the acceptable ones, the preferred first, at most a few hundred.
 	Offerings []OfferingKey
@@ -215,47 +220,6 @@ type LaunchSpec struct {
 	// Requests are the names of the resources that the claims request. Some devices are attached only on request, such
 	// as vpc.amazonaws.com/efa.
 	Requests []corev1.ResourceName
-}
-
-// LaunchRequest is a launch in the cloud's terms, complete and frozen. It is recorded in a workflow's history, so it
-// holds no secrets: user data lives in the launch templates it names.
-type LaunchRequest struct {
-	// Group is the launch group every instance is tagged with.
-	Group string `json:"group"`
-	// Token is the idempotency token, at most 64 ASCII characters. PrepareLaunch leaves it empty: only the workflow
-	// knows which attempt this is.
-	Token string `json:"token"`
-	// Count is the number of instances asked for.
-	Count int `json:"count"`
-	// CapacityType is on-demand, spot or reserved.
-	CapacityType string `json:"capacityType"`
-	// CapacityBlock says that the reservation to launch into is a capacity block.
-	CapacityBlock bool `json:"capacityBlock,omitempty"`
-	// Interruptible says that the owner of the reservation to launch into may take it back.
-	Interruptible bool `json:"interruptible,omitempty"`
-	// Prioritized makes the cloud choose by the prices of the overrides instead of its own.
-	Prioritized bool `json:"prioritized,omitempty"`
-	// Overrides are the pools of capacity to choose from, the preferred first.
-	Overrides []Override `json:"overrides"`
-	// Tags are put on every instance and volume at creation.
-	Tags map[string]string `json:"tags"`
-	// Profile is the instance profile that the launch templates name.
-	Profile string `json:"profile,omitempty"`
-	// Context is EC2's reserved request context, from the node class.
-	Context string `json:"context,omitempty"`
-}
-
-// Override is one instance type in one subnet from one launch template.
-type Override struct {
-	InstanceType   string `json:"instanceType"`
-	Zone           string `json:"zone"`
-	Subnet         string `json:"subnet"`
-	LaunchTemplate string `json:"launchTemplate"`
-	Image          string `json:"image"`
-	// Price is per hour, in the region's currency, when the request was prepared.
-	Price float64 `json:"price"`
-	// Reservation is the capacity reservation the launch template names; empty for on-demand and spot.
-	Reservation string `json:"reservation,omitempty"`
 }
 
 // LaunchResult is the outcome of a launch.
@@ -317,13 +281,15 @@ type Instance struct {
 	// Reservation is the capacity reservation the instance runs in; empty for on-demand and spot.
 	Reservation string `json:"reservation,omitempty"`
 	Image       string `json:"image"`
-	// Profile is the name of its instance profile.
+	// Profile is the identity with which it runs, such as an EC2 instance profile.
 	Profile string `json:"profile,omitempty"`
+	// Price is what it costs per hour, in the region's currency, as far as its request says; only Launch tells it.
+	Price float64 `json:"price,omitempty"`
 	// State is pending, running, shutting-down, terminated, stopping or stopped.
 	State string `json:"state"`
 	// LaunchTime is when the cloud accepted the launch.
 	LaunchTime time.Time `json:"launchTime"`
-	// Subnet and SecurityGroups are compared to detect drift.
+	// Subnet and SecurityGroups are what Provider.Drift may compare.
 	Subnet         string   `json:"subnet,omitempty"`
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 	// LaunchGroup and NodePool are read from the ownership tags.

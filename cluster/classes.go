@@ -1,36 +1,36 @@
 package cluster
 
-import awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+import "github.com/tenon-sh/tenon/cloud"
 
-// classes are the EC2NodeClasses.
+// classes are the node classes.
 type classes struct {
 	*shared
-	feed *feed[*awsv1.EC2NodeClass]
+	feed *feed[cloud.NodeClass]
 }
 
-func newClasses(w *watches) *classes {
+func newClasses(w *watches, kind cloud.Kind) *classes {
 	c := &classes{shared: w.shared}
-	c.feed = open(w, awsv1.SchemeGroupVersion, "ec2nodeclasses", &awsv1.EC2NodeClass{}, nil, whole[*awsv1.EC2NodeClass], nameOf[*awsv1.EC2NodeClass], c.classChanged)
+	c.feed = open(w, kind.GroupVersion(), kind.Resource, kind.New(), nil, whole[cloud.NodeClass], nameOf[cloud.NodeClass], c.classChanged)
 	return c
 }
 
-// NodeClass returns the EC2NodeClass with a name, or nil.
-func (c *classes) NodeClass(name string) *awsv1.EC2NodeClass {
+// NodeClass returns the node class with a name, or nil.
+func (c *classes) NodeClass(name string) cloud.NodeClass {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.feed.items[name]
 }
 
-// NodeClasses returns all EC2NodeClasses ordered by name.
-func (c *classes) NodeClasses() []*awsv1.EC2NodeClass {
+// NodeClasses returns all node classes ordered by name.
+func (c *classes) NodeClasses() []cloud.NodeClass {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return sorted(c.feed.items)
 }
 
-func (c *classes) classChanged(old, now *awsv1.EC2NodeClass, _, exists bool) {
+func (c *classes) classChanged(old, now cloud.NodeClass, _, exists bool) {
 	if !exists {
 		now = old
 	}
-	c.publish(Event{Kind: ClassChanged, Name: now.Name})
+	c.publish(Event{Kind: ClassChanged, Name: now.GetName()})
 }

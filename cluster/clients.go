@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // clients makes one REST client for each group and version, all over one HTTP client and therefore over one connection.
@@ -23,9 +23,11 @@ type clients struct {
 	http   *http.Client
 	codecs serializer.CodecFactory
 	byGV   map[schema.GroupVersion]rest.Interface
+	// custom are the groups of custom resources.
+	custom []string
 }
 
-func newClients(config *rest.Config) (*clients, error) {
+func newClients(config *rest.Config, kind cloud.Kind) (*clients, error) {
 	config = rest.CopyConfig(config)
 	// Watches are few and long; a rate limit would only delay their return after a failure.
 	config.QPS = -1
@@ -34,12 +36,13 @@ func newClients(config *rest.Config) (*clients, error) {
 		return nil, fmt.Errorf("HTTP client: %w", err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kind.AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("scheme: %w", err)
 		}
 	}
-	return &clients{config: config, http: client, codecs: serializer.NewCodecFactory(scheme), byGV: map[schema.GroupVersion]rest.Interface{}}, nil
+	return &clients{config: config, http: client, codecs: serializer.NewCodecFactory(scheme), byGV: map[schema.GroupVersion]rest.Interface{},
+		custom: []string{karpv1.Group, kind.Group, bufferv1.Group}}, nil
 }
 
 // client returns the client of a group and version.
@@ -55,7 +58,7 @@ func (c *clients) client(gv schema.GroupVersion) (rest.Interface, error) {
 	}
 	config.NegotiatedSerializer = c.codecs.WithoutConversion()
 	config.AcceptContentTypes, config.ContentType = "", runtime.ContentTypeJSON
-	if !slices.Contains([]string{karpv1.Group, awsv1.Group, bufferv1.Group}, gv.Group) {
+	if !slices.Contains(c.custom, gv.Group) {
 		// Custom resources have no protobuf form.
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		config.ContentType = runtime.ContentTypeProtobuf

@@ -71,11 +71,14 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Options configure a Mirror. The zero value works.
+// Options configure a Mirror.
 type Options struct {
+	// Kind describes the node classes.
+	Kind cloud.Kind
 	// Log receives the failures of watches; nil discards them.
 	Log *zap.Logger
 	// Clock is the source of time; nil means the real clock.
@@ -119,12 +122,12 @@ type Mirror struct {
 
 // NewMirror returns a mirror of the cluster that config names. It watches nothing until Run is called.
 func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
-	clients, err := newClients(config)
+	clients, err := newClients(config, options.Kind)
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
 	options = options.complete()
-	s := &shared{clock: options.Clock, interner: new(plan.Interner)}
+	s := &shared{clock: options.Clock, interner: new(plan.Interner), labelKeys: options.Kind.Labels}
 	w := &watches{shared: s, log: options.Log, clients: clients}
 	m := &Mirror{shared: s, watches: w,
 		freshness: &freshness{shared: s, log: options.Log, heartbeat: options.Heartbeat, clients: clients, watches: w}}
@@ -156,7 +159,7 @@ func (o Options) complete() Options {
 func (m *Mirror) openStores(options Options) {
 	s, w := m.shared, m.watches
 	podFeed, nodeFeed, claimFeed := openPods(w), openNodes(w), openClaims(w)
-	m.pools, m.classes = newPools(w), newClasses(w)
+	m.pools, m.classes = newPools(w), newClasses(w, options.Kind)
 	m.daemonSets = newDaemonSets(w, podFeed)
 	m.budgets, m.namespaces = newBudgets(w), newNamespaces(w)
 
@@ -220,6 +223,7 @@ func (m *Mirror) build() *plan.Snapshot {
 		DaemonSets: m.daemonSets.list(),
 		NodePools:  sorted(m.pools.feed.items),
 		Namespaces: m.namespaces.now(),
+		LabelKeys:  m.labelKeys,
 
 		DisruptionBudgets: m.budgets.now(),
 		Storage:           m.storage.now(),

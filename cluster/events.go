@@ -28,7 +28,7 @@ const (
 	// PoolEdited means that the offerings of the NodePool of that name may have changed: it was created, edited or
 	// deleted, or has become ready or unready. A change of the node counts in its status does not publish it.
 	PoolEdited EventKind = "PoolEdited"
-	// ClassChanged means the EC2NodeClass of that name was created, changed or deleted.
+	// ClassChanged means the node class of that name was created, changed or deleted.
 	ClassChanged EventKind = "ClassChanged"
 	// BudgetsChanged means some PodDisruptionBudget changed. It has no name.
 	BudgetsChanged EventKind = "BudgetsChanged"

@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/zap"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 )
 
 // eventually polls until a condition holds that no event announces.
@@ -28,7 +30,7 @@ func TestFreshness(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer().start(t)
 	clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
-	m, err := NewMirror(server.config(), Options{Clock: clock})
+	m, err := NewMirror(server.config(), Options{Kind: nodeclass.Kind(), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

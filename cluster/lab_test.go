@@ -16,6 +16,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/lab/labtest"
 )
@@ -48,7 +49,7 @@ func TestMirrorOfARealAPIServer(t *testing.T) {
 	}
 	create(testNode("n", "aws:///n"), realPod("bound", "n"), realPod("waits", ""))
 
-	m, err := NewMirror(config, Options{Log: zaptest.NewLogger(t), Heartbeat: time.Second})
+	m, err := NewMirror(config, Options{Kind: nodeclass.Kind(), Log: zaptest.NewLogger(t), Heartbeat: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -33,6 +34,7 @@ func runMirror(t testing.TB, server *apiServer, options Options) *Mirror {
 	if options.Log == nil {
 		options.Log = zaptest.NewLogger(t)
 	}
+	options.Kind = nodeclass.Kind()
 	m, err := NewMirror(server.config(), options)
 	if err != nil {
 		t.Fatal(err)

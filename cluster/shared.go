@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -14,6 +15,8 @@ type shared struct {
 	clock clock.WithTicker
 	// interner stores only once what many objects have in common.
 	interner *plan.Interner
+	// labelKeys are the keys of the provider's labels.
+	labelKeys cloud.LabelKeys
 	events
 
 	// mu guards the contents of all stores, those of the feeds included: a snapshot is one consistent state.

@@ -27,6 +27,7 @@ import (
 	"github.com/tenon-sh/tenon/activities/nominate"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -99,7 +100,7 @@ const patience = time.Hour
 
 func newTown(t testing.TB, p pace, pool plan.Pool, pods []*corev1.Pod, zones map[string]string, seed uint64) *town {
 	t.Helper()
-	mirror, err := cluster.NewMirror(&rest.Config{Host: "http://192.0.2.1"}, cluster.Options{})
+	mirror, err := cluster.NewMirror(&rest.Config{Host: "http://192.0.2.1"}, cluster.Options{Kind: nodeclass.Kind()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 )
 
 // feedable returns a mirror that is fed by hand and never run.
 func feedable(t testing.TB, clock *clocktesting.FakeClock) *Mirror {
 	t.Helper()
-	m, err := NewMirror(&rest.Config{Host: "http://192.0.2.1"}, Options{Clock: clock})
+	m, err := NewMirror(&rest.Config{Host: "http://192.0.2.1"}, Options{Kind: nodeclass.Kind(), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

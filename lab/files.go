@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/tenon-sh/tenon/cloud/kwok"
 	"github.com/tenon-sh/tenon/deploy"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -71,10 +72,14 @@ func (f files) write() error {
 	if err := f.writePolicies(); err != nil {
 		return err
 	}
+	selector := SimulatedNodeLabel + "=true"
+	if f.opts.Provider == ProviderKwok {
+		selector = kwok.NodeLabel + "=" + kwok.NodeValue
+	}
 	values := map[string]any{
 		"SchedulerKubeconfig": f.layout.kubeconfig(userScheduler),
 		"KwokAddress":         f.state.address(portKwok),
-		"NodeLabel":           SimulatedNodeLabel,
+		"NodeSelector":        selector,
 		"NodeLeaseSeconds":    int(f.opts.NodeLease.Seconds()),
 		"SchedulerQPS":        cmp.Or(f.opts.SchedulerQPS, 1000),
 		"SchedulerBurst":      cmp.Or(f.opts.SchedulerQPS, 2000),

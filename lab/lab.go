@@ -51,7 +51,7 @@ func (l *Lab) start(ctx context.Context) error {
 			return err
 		}
 	}
-	state, reserved, err := openState(l.layout, l.opts.Cluster)
+	state, reserved, err := openState(l.layout, l.opts.Cluster, l.opts.Provider)
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
 // DefaultCluster is the cluster's name if Options does not set one.
 const DefaultCluster = "tenon-dev"
+
+// The values of Options.Provider. They are those of the worker's flag --provider.
+const (
+	ProviderAWS  = "aws"
+	ProviderKwok = "kwok"
+)
 
 // Options configure Start. Only Dir and Bin are required.
 type Options struct {
@@ -24,9 +31,12 @@ type Options struct {
 	Supervisor string
 	// Cluster is the cluster's name. A directory keeps the name it was first started with.
 	Cluster string
+	// Provider is what runs the instances: ProviderAWS, which is the simulated EC2, or ProviderKwok, for which there is no
+	// simulator. ProviderAWS when empty. A directory keeps the provider it was first started with.
+	Provider string
 	// Components are the processes to run; all of them when empty. A component does not wait for one that is left out.
 	Components []Component
-	// Bare leaves the cluster without the custom resource definitions and the default NodePool and EC2NodeClass.
+	// Bare leaves the cluster without the custom resource definitions and the default NodePool and node class.
 	Bare bool
 	// BootDelay is how long a simulated instance takes to boot; zero means the simulator's default.
 	BootDelay time.Duration
@@ -61,6 +71,15 @@ func (o *Options) complete() error {
 	}
 	if len(o.Components) == 0 {
 		o.Components = All()
+	}
+	switch o.Provider {
+	case "":
+		o.Provider = ProviderAWS
+	case ProviderAWS:
+	case ProviderKwok:
+		o.Components = slices.DeleteFunc(slices.Clone(o.Components), func(c Component) bool { return c == EC2Sim })
+	default:
+		return fmt.Errorf("provider %q: must be %s or %s", o.Provider, ProviderAWS, ProviderKwok)
 	}
 	if o.NodeLease == 0 {
 		o.NodeLease = 40 * time.Second

@@ -34,12 +34,12 @@ const (
 // resources applies the lab's objects to its cluster.
 type resources struct {
 	site
-	// bare leaves out the custom resource definitions and the default NodePool and EC2NodeClass.
+	// bare leaves out the custom resource definitions and the default NodePool and node class.
 	bare bool
 }
 
 // apply applies the worker's roles and, unless the lab is bare, the custom resource definitions. The first time it also
-// applies the default EC2NodeClass and NodePool.
+// applies the default node class and NodePool.
 func (r resources) apply(ctx context.Context) error {
 	cfg, err := r.RESTConfig()
 	if err != nil {
@@ -58,10 +58,17 @@ func (r resources) apply(ctx context.Context) error {
 	if err := applyDefinitions(ctx, writer); err != nil {
 		return err
 	}
+	defaults := applyDefaults
+	if r.state.Provider == ProviderKwok {
+		if err := applyKwok(ctx, writer); err != nil {
+			return fmt.Errorf("applying what the kwok provider needs: %w", err)
+		}
+		defaults = applyKwokDefaults
+	}
 	if r.state.DefaultsApplied {
 		return nil
 	}
-	if err := applyDefaults(ctx, writer, r.state.Cluster); err != nil {
+	if err := defaults(ctx, writer, r.state.Cluster); err != nil {
 		return fmt.Errorf("applying the default resources: %w", err)
 	}
 	r.state.DefaultsApplied = true
@@ -76,8 +83,39 @@ func applyWorkerRoles(ctx context.Context, writer client.Client) error {
 	if err != nil {
 		return err
 	}
-	for _, role := range []runtime.Object{roles.ClusterRole, roles.ClusterRoleBinding, roles.Role, roles.RoleBinding} {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
+	return applyTyped(ctx, writer, roles.ClusterRole, roles.ClusterRoleBinding, roles.Role, roles.RoleBinding)
+}
+
+// applyKwok applies the definition of KWOKNodeClass, and grants the worker's user what it does with the kwok provider.
+func applyKwok(ctx context.Context, writer client.Client) error {
+	definition, err := deploy.KwokDefinition()
+	if err != nil {
+		return err
+	}
+	if err := applyManifest(ctx, writer, definition); err != nil {
+		return err
+	}
+	role, binding, err := deploy.KwokRoles(rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: string(userTenon)})
+	if err != nil {
+		return err
+	}
+	if err := applyTyped(ctx, writer, role, binding); err != nil {
+		return err
+	}
+	return awaitEstablished(ctx, writer, 1)
+}
+
+func applyKwokDefaults(ctx context.Context, writer client.Client, _ string) error {
+	defaults, err := deploy.KwokDefaults()
+	if err != nil {
+		return err
+	}
+	return applyManifest(ctx, writer, defaults)
+}
+
+func applyTyped(ctx context.Context, writer client.Client, objects ...runtime.Object) error {
+	for _, typed := range objects {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 		if err != nil {
 			return fmt.Errorf("encoding: %w", err)
 		}

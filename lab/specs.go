@@ -268,6 +268,7 @@ func (c components) worker() spec {
 		"TENON_LEADER_ELECTION_NAME="+leaseName,
 		// A stable identity lets the successor of a killed worker take over its Lease at once.
 		"TENON_IDENTITY="+c.state.Cluster+"-worker",
+		"TENON_PROVIDER="+c.opts.Provider,
 	)
 	return spec{
 		name:           Worker,

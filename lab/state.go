@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,16 +38,18 @@ func allPorts() []port {
 
 // state is the part of a lab that its directory stores between starts.
 type state struct {
-	Cluster string       `json:"cluster"`
-	Ports   map[port]int `json:"ports"`
-	// DefaultsApplied is true once the default NodePool and EC2NodeClass have been created. From then on they belong to
+	Cluster string `json:"cluster"`
+	// Provider is ProviderAWS where it is empty.
+	Provider string       `json:"provider,omitempty"`
+	Ports    map[port]int `json:"ports"`
+	// DefaultsApplied is true once the default NodePool and node class have been created. From then on they belong to
 	// the user: a later start neither restores nor changes them.
 	DefaultsApplied bool `json:"defaultsApplied"`
 }
 
 // openState reads the directory's state, or creates it, and replaces ports that are no longer free. It reserves all
-// ports. It fails if the directory belongs to a cluster of another name.
-func openState(l layout, cluster string) (*state, reservedPorts, error) {
+// ports. It fails if the directory belongs to a cluster of another name or provider.
+func openState(l layout, cluster, provider string) (*state, reservedPorts, error) {
 	s := &state{}
 	data, err := os.ReadFile(l.stateFile())
 	switch {
@@ -55,6 +58,7 @@ func openState(l layout, cluster string) (*state, reservedPorts, error) {
 		if s.Cluster == "" {
 			s.Cluster = DefaultCluster
 		}
+		s.Provider = provider
 	case err != nil:
 		return nil, nil, fmt.Errorf("reading the lab's state: %w", err)
 	default:
@@ -63,6 +67,9 @@ func openState(l layout, cluster string) (*state, reservedPorts, error) {
 		}
 		if cluster != "" && cluster != s.Cluster {
 			return nil, nil, fmt.Errorf("%s holds a lab of cluster %q, not %q: use another directory", l.dir, s.Cluster, cluster)
+		}
+		if s.Provider = cmp.Or(s.Provider, ProviderAWS); s.Provider != provider {
+			return nil, nil, fmt.Errorf("%s holds a lab of provider %q, not %q: use another directory", l.dir, s.Provider, provider)
 		}
 	}
 	reserved, err := s.choosePorts()

@@ -9,6 +9,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -74,7 +75,7 @@ func TestClaimsCarryWhatPodsAsk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			keys, err := plan.Offerings(claim, types, nil, now, plan.MinValuesStrict)
+			keys, err := plan.Offerings(nodeclass.Labels(), claim, types, nil, now, plan.MinValuesStrict)
 			if err != nil {
 				t.Fatal(err)
 			}

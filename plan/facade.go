@@ -166,16 +166,17 @@ func LowerBound(in Input) float64 { return place.LowerBound(in) }
 func NewMold(pool *karpv1.NodePool) (*Mold, error) { return lifecycle.NewMold(pool) }
 
 // NewOverlays returns the NodeOverlays that apply to pools, and the problems of the others, by name.
-func NewOverlays(all []*v1alpha1.NodeOverlay, pools []Pool) (*Overlays, map[string]OverlayProblem) {
-	return market.NewOverlays(all, pools)
+func NewOverlays(keys cloud.LabelKeys, all []*v1alpha1.NodeOverlay, pools []Pool) (*Overlays, map[string]OverlayProblem) {
+	return market.NewOverlays(keys, all, pools)
 }
 
-// Tenancy returns the tenancy, default or dedicated, that a NodeClaim's machine has or will have.
-func Tenancy(claim *karpv1.NodeClaim) string { return model.Tenancy(claim) }
+// Tenancy returns the tenancy, default or dedicated, that a NodeClaim's machine has or will have; empty if the provider offers
+// no choice.
+func Tenancy(keys cloud.LabelKeys, claim *karpv1.NodeClaim) string { return model.Tenancy(keys, claim) }
 
 // Offerings returns the ways to launch a NodeClaim, planned or written by hand, the cheapest first.
-func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time, policy MinValuesPolicy) ([]cloud.OfferingKey, error) {
-	return market.Offerings(claim, types, unavailable, now, policy)
+func Offerings(keys cloud.LabelKeys, claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time, policy MinValuesPolicy) ([]cloud.OfferingKey, error) {
+	return market.Offerings(keys, claim, types, unavailable, now, policy)
 }
 
 // Join combines commands of one reason that each remove a single node and launch nothing. The pods of such nodes move at

@@ -22,6 +22,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -78,7 +79,7 @@ func (s machineSpec) instanceType() *cloud.InstanceType {
 	allocatable.CPU -= reservedCPU(int(s.cores))
 	allocatable.Memory -= (11*pods + 255 + 100) << 20
 	allocatable.EphemeralStorage = 17 << 30
-	typ := &cloud.InstanceType{Name: s.name, Labels: labels, Capacity: capacity.List(), Allocatable: allocatable.List()}
+	typ := &cloud.InstanceType{Name: s.name, BareMetal: strings.HasPrefix(size, "metal"), Labels: labels, Capacity: capacity.List(), Allocatable: allocatable.List()}
 	for z, zone := range orDefault(s.zones, threeZones) {
 		for _, kind := range orDefault(s.kinds, []string{"on-demand", "spot"}) {
 			price := s.price
@@ -276,7 +277,7 @@ func (w *world) interner() *plan.Interner {
 
 func (w *world) input() plan.Input {
 	in := w.interner()
-	snapshot := &plan.Snapshot{Time: now, DaemonSets: w.daemons, Namespaces: w.namespaces}
+	snapshot := &plan.Snapshot{Time: now, DaemonSets: w.daemons, Namespaces: w.namespaces, LabelKeys: nodeclass.Labels()}
 	for _, n := range w.nodes {
 		var pods []*plan.Pod
 		for _, pod := range w.bound[n.Key()] {

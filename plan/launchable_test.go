@@ -11,6 +11,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/plan/market"
 )
@@ -76,7 +77,7 @@ func TestSpotAgainstOnDemand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			keys, err := plan.Offerings(object, test.types, nil, now, plan.MinValuesStrict)
+			keys, err := plan.Offerings(nodeclass.Labels(), object, test.types, nil, now, plan.MinValuesStrict)
 			if err != nil || len(keys) != len(test.list) || keys[0].InstanceType != test.list[0] || keys[0].CapacityType != test.capacityType {
 				t.Errorf("%v would be launched (%v), which is not what was planned", keys, err)
 			}
@@ -99,12 +100,12 @@ func TestSpotInADearZone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := plan.Offerings(object, types, nil, now, plan.MinValuesStrict)
+	keys, err := plan.Offerings(nodeclass.Labels(), object, types, nil, now, plan.MinValuesStrict)
 	if want := []cloud.OfferingKey{{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}}; err != nil || !slices.Equal(keys, want) {
 		t.Errorf("%v would be launched (%v), want %v", keys, err, want)
 	}
 	gone := map[cloud.OfferingKey]time.Time{keys[0]: now.Add(time.Minute)}
-	if keys, err := plan.Offerings(object, types, gone, now, plan.MinValuesStrict); !errors.Is(err, market.ErrNothingToLaunch) {
+	if keys, err := plan.Offerings(nodeclass.Labels(), object, types, gone, now, plan.MinValuesStrict); !errors.Is(err, market.ErrNothingToLaunch) {
 		t.Errorf("with the cheap zone gone %v would be launched (%v), want to plan again", keys, err)
 	}
 	if again := plan.Pack(func() plan.Input { in := w.input(); in.Unavailable = gone; return in }()); again.Claims[0].CapacityType != "on-demand" {
@@ -148,7 +149,7 @@ func TestWhatAClaimByHandIsLaunchedAs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			claim := &karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{Requirements: test.requirements, Resources: karpv1.ResourceRequirements{Requests: test.requests}}}
-			keys, err := plan.Offerings(claim, test.types, nil, now, plan.MinValuesStrict)
+			keys, err := plan.Offerings(nodeclass.Labels(), claim, test.types, nil, now, plan.MinValuesStrict)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/plan/market"
 )
@@ -108,7 +109,7 @@ func TestChoiceOfMinValues(t *testing.T) {
 			if _, marked := claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey]; marked != test.relaxed || p.Claims[0].MinValuesRelaxed != test.relaxed {
 				t.Errorf("claim is marked as relaxed: %v, want %v", marked, test.relaxed)
 			}
-			if _, err := plan.Offerings(claim, smallCatalogue(), nil, now, plan.MinValuesStrict); err != nil {
+			if _, err := plan.Offerings(nodeclass.Labels(), claim, smallCatalogue(), nil, now, plan.MinValuesStrict); err != nil {
 				t.Errorf("the launch does not find what was planned: %v", err)
 			}
 		})
@@ -149,7 +150,7 @@ func TestMinValuesOfClaimsByHand(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			keys, err := plan.Offerings(test.claim, smallCatalogue(), nil, now, test.policy)
+			keys, err := plan.Offerings(nodeclass.Labels(), test.claim, smallCatalogue(), nil, now, test.policy)
 			if (err != nil) != test.fails || err != nil && !errors.Is(err, market.ErrNothingToLaunch) {
 				t.Fatalf("%d offerings, error %v: %s", len(keys), err, test.reason)
 			}

@@ -15,6 +15,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -146,7 +147,7 @@ func TestOverlays(t *testing.T) {
 			t.Parallel()
 			types := shopWindow()
 			pool := nodePool("web", func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "shop"} })
-			overlays, problems := plan.NewOverlays(test.overlays, []plan.Pool{{NodePool: pool, Types: types}})
+			overlays, problems := plan.NewOverlays(nodeclass.Labels(), test.overlays, []plan.Pool{{NodePool: pool, Types: types}})
 			if diff := cmp.Diff(test.want, overlaidParts(types, overlays.Apply(pool, types))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
@@ -170,7 +171,7 @@ func TestOverlays(t *testing.T) {
 func TestOverlaysShareWhatTheyLeave(t *testing.T) {
 	t.Parallel()
 	types, pool := shopWindow(), nodePool("web")
-	overlays, _ := plan.NewOverlays([]*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.large"), atPrice("0.5"))}, []plan.Pool{{NodePool: pool, Types: types}})
+	overlays, _ := plan.NewOverlays(nodeclass.Labels(), []*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.large"), atPrice("0.5"))}, []plan.Pool{{NodePool: pool, Types: types}})
 	if made := overlays.Apply(pool, types); made[0] == types[0] || made[1] != types[1] {
 		t.Error("the type that has changed is shared, or the other one is not")
 	}
@@ -202,8 +203,8 @@ func TestOverlaysInAnyOrder(t *testing.T) {
 			o.Name = fmt.Sprint("o", i)
 		}
 		pools := []plan.Pool{{NodePool: pool, Types: types}}
-		one, problems := plan.NewOverlays(drawn, pools)
-		other, again := plan.NewOverlays(rapid.Permutation(drawn).Draw(t, "order"), pools)
+		one, problems := plan.NewOverlays(nodeclass.Labels(), drawn, pools)
+		other, again := plan.NewOverlays(nodeclass.Labels(), rapid.Permutation(drawn).Draw(t, "order"), pools)
 		if diff := cmp.Diff(problems, again); diff != "" {
 			t.Fatalf("problems differ:\n%s", diff)
 		}
@@ -235,7 +236,7 @@ func TestPackWithOverlays(t *testing.T) {
 			t.Parallel()
 			pool := nodePool("web", onDemand())
 			w := &world{pods: []*corev1.Pod{newPod("a", "500m", "1Gi", test.options...)}, pools: []plan.Pool{{NodePool: pool, Types: shopWindow()}}}
-			overlays, _ := plan.NewOverlays(test.overlays, w.pools)
+			overlays, _ := plan.NewOverlays(nodeclass.Labels(), test.overlays, w.pools)
 			w.pools[0].Types = overlays.Apply(pool, w.pools[0].Types)
 			packed := plan.Pack(w.input())
 			got := ""

@@ -14,6 +14,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -498,7 +499,7 @@ func TestNodeClaimObject(t *testing.T) {
 	if len(claim.Spec.Taints) != 1 || claim.Spec.ExpireAfter.IsNever() {
 		t.Errorf("spec %v", claim.Spec)
 	}
-	keys, err := plan.Offerings(claim, smallCatalogue(), nil, now, plan.MinValuesStrict)
+	keys, err := plan.Offerings(nodeclass.Labels(), claim, smallCatalogue(), nil, now, plan.MinValuesStrict)
 	if err != nil || keys[0].InstanceType != p.Claims[0].InstanceTypes[0] || keys[0].CapacityType != "spot" {
 		t.Errorf("offerings %v, %v", keys, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -29,7 +30,7 @@ func TestRegionOfALocalZone(t *testing.T) {
 	}
 	claim := &karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{Resources: karpv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
 		Requirements: []karpv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelTopologyRegion, Operator: corev1.NodeSelectorOpIn, Values: []string{"us-west-2"}}}}}
-	if keys, err := plan.Offerings(claim, types, nil, now, plan.MinValuesStrict); err != nil || len(keys) == 0 {
+	if keys, err := plan.Offerings(nodeclass.Labels(), claim, types, nil, now, plan.MinValuesStrict); err != nil || len(keys) == 0 {
 		t.Errorf("a claim for the region has %d offerings: %v", len(keys), err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -253,7 +254,7 @@ func TestReservedOfferings(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			claim := &karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{Requirements: test.requirements}}
-			keys, err := plan.Offerings(claim, catalogue(), nil, now, plan.MinValuesStrict)
+			keys, err := plan.Offerings(nodeclass.Labels(), claim, catalogue(), nil, now, plan.MinValuesStrict)
 			if (err != nil) != (test.want == nil) {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 )
@@ -76,7 +77,7 @@ func TestShortages(t *testing.T) {
 		{reason: "a pool that is being deleted", pool: static(1, func(pool *karpv1.NodePool) { pool.DeletionTimestamp = &metav1.Time{Time: now} })},
 		{reason: "a pool that follows the pods", pool: nodePool("static")},
 	} {
-		got := plan.Shortages(&plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{tc.pool}, Nodes: tc.nodes})
+		got := plan.Shortages(&plan.Snapshot{Time: now, LabelKeys: nodeclass.Labels(), NodePools: []*karpv1.NodePool{tc.pool}, Nodes: tc.nodes})
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 		}
@@ -88,7 +89,7 @@ func TestStaticClaims(t *testing.T) {
 	pool := static(3, requires(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, "m6i.xlarge", "m6i.large"))
 	in := func(change func(*plan.Input)) plan.Input {
 		input := plan.Input{
-			Snapshot: &plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{pool}, Nodes: []*plan.Node{ofStatic("a")}},
+			Snapshot: &plan.Snapshot{Time: now, LabelKeys: nodeclass.Labels(), NodePools: []*karpv1.NodePool{pool}, Nodes: []*plan.Node{ofStatic("a")}},
 			Pools:    []plan.Pool{{NodePool: pool, Types: smallCatalogue()}},
 		}
 		if change != nil {
@@ -172,7 +173,7 @@ func TestOverprovision(t *testing.T) {
 	}
 	order := []string{"not-launched", "empty", "busy-and-old", "cheap", "busy", "annotated", "refusing"}
 	for replicas := range int64(8) {
-		snapshot := &plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{static(replicas)}, Nodes: nodes}
+		snapshot := &plan.Snapshot{Time: now, LabelKeys: nodeclass.Labels(), NodePools: []*karpv1.NodePool{static(replicas)}, Nodes: nodes}
 		var got []string
 		for _, command := range lifecycle.Overprovision(snapshot) {
 			for _, node := range command.Nodes {
@@ -192,7 +193,7 @@ func TestStaticPoolsSettle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		replicas, limit := rapid.Int64Range(0, 6).Draw(t, "replicas"), rapid.Int64Range(0, 8).Draw(t, "limit")
 		pool := static(replicas, limitNodes(fmt.Sprint(limit)))
-		snapshot := &plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{pool}}
+		snapshot := &plan.Snapshot{Time: now, LabelKeys: nodeclass.Labels(), NodePools: []*karpv1.NodePool{pool}}
 		for i := range rapid.IntRange(0, 8).Draw(t, "nodes") {
 			leaving := rapid.Bool().Draw(t, "leaving")
 			snapshot.Nodes = append(snapshot.Nodes, ofStatic(fmt.Sprintf("n%d", i), func(n *plan.Node) { n.Deleting = leaving }))

@@ -7,6 +7,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -58,11 +59,11 @@ func TestTenancy(t *testing.T) {
 			if _, labelled := claim.Labels[tenancyKey]; labelled {
 				t.Errorf("%s: the claim is labelled before its machine is known", reason)
 			}
-			if _, err := plan.Offerings(claim, pool.Types, nil, now, ""); err != nil {
+			if _, err := plan.Offerings(nodeclass.Labels(), claim, pool.Types, nil, now, ""); err != nil {
 				t.Errorf("%s: the claim cannot be launched: %v", reason, err)
 			}
 			for _, uid := range planned.Pods {
-				got[names[string(uid)]] = plan.Tenancy(claim)
+				got[names[string(uid)]] = plan.Tenancy(nodeclass.Labels(), claim)
 			}
 		}
 		if len(got) != len(test.want) || len(p.Unplaced) != len(test.pods)-len(test.want) {
@@ -99,7 +100,7 @@ func TestTenancyOfAClaim(t *testing.T) {
 		if test.operator != "" {
 			claim.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{{Key: tenancyKey, Operator: test.operator, Values: test.values}}
 		}
-		if got := model.Tenancy(claim); got != test.want {
+		if got := model.Tenancy(nodeclass.Labels(), claim); got != test.want {
 			t.Errorf("%s: %q, want %q", reason, got, test.want)
 		}
 	}

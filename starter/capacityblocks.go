@@ -20,7 +20,7 @@ const blockNotice = 10 * time.Minute
 func (n *notices) endingBlocks(ctx context.Context) {
 	claims := map[string][]*karpv1.NodeClaim{}
 	for _, claim := range n.mirror.Claims() {
-		if id := offeringOf(claim).ReservationID; id != "" && claim.Status.ProviderID != "" {
+		if id := n.offerings.of(claim).ReservationID; id != "" && claim.Status.ProviderID != "" {
 			claims[id] = append(claims[id], claim)
 		}
 	}

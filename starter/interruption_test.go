@@ -23,6 +23,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -190,7 +191,7 @@ func newEdge(t testing.TB) *edge {
 		e.closed = append(e.closed, node.Name)
 		return nil
 	}
-	e.edges = newEdges(Config{Cluster: "c", Mirror: e.mirror, Kube: e.kube, Temporal: e.temporal, Close: closeNode, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
+	e.edges = newEdges(Config{Cluster: "c", LabelKeys: nodeclass.Labels(), Mirror: e.mirror, Kube: e.kube, Temporal: e.temporal, Close: closeNode, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
 	return e
 }
 
@@ -479,7 +480,7 @@ func TestWaveOfInterruptionsShunsAnOfferingOnce(t *testing.T) {
 		e.mirror.claims[instance] = interruptedClaim(fmt.Sprint(i), instance)
 		e.notices.handleAll(t.Context(), []cloud.Notice{notice(instance, cloud.SpotInterruption, instance)})
 	}
-	want := signal{"c/provisioning", workflows.SignalCapacityRefused, workflows.CapacityRefused{Refused: []cloud.OfferingKey{offeringOf(e.mirror.claims["i-0"])}, Quiet: true}}
+	want := signal{"c/provisioning", workflows.SignalCapacityRefused, workflows.CapacityRefused{Refused: []cloud.OfferingKey{e.edges.notices.offerings.of(e.mirror.claims["i-0"])}, Quiet: true}}
 	also := want
 	also.Workflow = "c/disruption"
 	var shuns []signal

@@ -179,7 +179,7 @@ func (n *notices) takenBack(notices []cloud.Notice) []cloud.OfferingKey {
 		}
 		for _, instance := range notices[at].Instances {
 			if claim := n.mirror.ClaimByInstance(instance); claim != nil {
-				keys = append(keys, offeringOf(claim))
+				keys = append(keys, n.offerings.of(claim))
 			}
 		}
 	}

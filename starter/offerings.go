@@ -8,17 +8,10 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/workflows"
 )
-
-// offeringOf returns the offering that a claim was launched from.
-func offeringOf(claim *karpv1.NodeClaim) cloud.OfferingKey {
-	return cloud.OfferingKey{InstanceType: claim.Labels[corev1.LabelInstanceTypeStable], Zone: claim.Labels[corev1.LabelTopologyZone],
-		CapacityType: claim.Labels[karpv1.CapacityTypeLabelKey], ReservationID: claim.Labels[awsv1.LabelCapacityReservationID]}
-}
 
 // shunAgain is how long after a signal about an offering no other is needed: workflows remember it for three times as
 // long.
@@ -31,6 +24,12 @@ type offerings struct {
 	interruptions   Interruptions
 	recentlyRefused recentlyRefused
 	log             *zap.Logger
+}
+
+// of returns the offering that a claim was launched from.
+func (o *offerings) of(claim *karpv1.NodeClaim) cloud.OfferingKey {
+	return cloud.OfferingKey{InstanceType: claim.Labels[corev1.LabelInstanceTypeStable], Zone: claim.Labels[corev1.LabelTopologyZone],
+		CapacityType: claim.Labels[karpv1.CapacityTypeLabelKey], ReservationID: claim.Labels[o.workflows.labelKeys.ReservationID]}
 }
 
 // shun excludes offerings for a while, from this process's own view of the cloud and from every plan, wherever it is

@@ -65,7 +65,7 @@ func (o *overdue) tell(ctx context.Context, now time.Time) {
 			continue
 		}
 		o.told[claim.UID] = true
-		key := offeringOf(claim)
+		key := o.offerings.of(claim)
 		o.log.Warn("a machine is overdue; its pods are planned for elsewhere", zap.String("claim", claim.Name), zap.Any("offering", key))
 		if o.events != nil {
 			o.events.Event(claim, corev1.EventTypeWarning, eventOverdue,

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -22,6 +23,8 @@ type signaller struct {
 	cluster  workflows.Cluster
 	// clusterUID distinguishes the cluster from another one with its name.
 	clusterUID string
+	// labelKeys are the provider's.
+	labelKeys cloud.LabelKeys
 }
 
 // launch starts the Launch of a group of claims unless it is running.
@@ -41,7 +44,7 @@ func (s *signaller) launch(ctx context.Context, group workflows.LaunchGroup, ado
 // end signals an ending to a claim's workflow. If the workflow is missing, because the claim existed before Tenon or a
 // person terminated the workflow, end starts it, with the instance that the claim's status names.
 func (s *signaller) end(ctx context.Context, claim *karpv1.NodeClaim, ending workflows.Ending) error {
-	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
+	in := workflows.ClaimInput(s.cluster, s.clusterUID, s.labelKeys, claim)
 	return s.signal(ctx, workflows.NodeClaimOptions(in), workflows.NodeClaimType, in, workflows.SignalEnding, ending)
 }
 

@@ -37,6 +37,8 @@ type Config struct {
 	Close func(ctx context.Context, node *corev1.Node) error
 	// SweepEvery is the sweep interval while anything that the sweep compares changes.
 	SweepEvery time.Duration
+	// LabelKeys are the keys of the provider's labels.
+	LabelKeys cloud.LabelKeys
 	// Instances lists the cloud's instances.
 	Instances func(context.Context, cloud.Query) ([]cloud.Instance, error)
 	// Interruptions is the source of the cloud's interruption notices; nil where there is none.
@@ -71,7 +73,7 @@ type edges struct {
 
 // newEdges returns the edges of a cluster.
 func newEdges(c Config) *edges {
-	e := &edges{config: c, workflows: &signaller{temporal: c.Temporal, cluster: c.Cluster, clusterUID: c.ClusterUID}, told: &dedup{}}
+	e := &edges{config: c, workflows: &signaller{temporal: c.Temporal, cluster: c.Cluster, clusterUID: c.ClusterUID, labelKeys: c.LabelKeys}, told: &dedup{}}
 	queue, interrupted := newQueue(), &dedup{}
 	e.provisioning = &provisioning{mirror: c.Mirror, workflows: e.workflows, log: c.Log}
 	e.buffers = &buffers{provisioning: e.provisioning, status: status.Buffers{Kube: c.Kube, Log: c.Log}}
@@ -149,5 +151,5 @@ func (e *edges) forgetGone(ctx context.Context) error {
 // WakeBlockedDrains wakes blocked drains when their pods may be evictable again. It is the part of Run for processes
 // that only drain.
 func WakeBlockedDrains(ctx context.Context, config Config) error {
-	return newDrains(config, &signaller{temporal: config.Temporal, cluster: config.Cluster, clusterUID: config.ClusterUID}).watch(ctx)
+	return newDrains(config, &signaller{temporal: config.Temporal, cluster: config.Cluster, clusterUID: config.ClusterUID, labelKeys: config.LabelKeys}).watch(ctx)
 }

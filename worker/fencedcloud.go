@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
@@ -23,23 +22,23 @@ func (c fencedCloud) pass() error {
 	return nil
 }
 
-// ResolveNodeClass ensures that the class's instance profile exists.
-func (c fencedCloud) ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error) {
+// ResolveNodeClass makes what the class needs in the cloud.
+func (c fencedCloud) ResolveNodeClass(ctx context.Context, class cloud.NodeClass) (cloud.NodeClass, error) {
 	if err := c.pass(); err != nil {
-		return awsv1.EC2NodeClassStatus{}, err
+		return nil, err
 	}
 	return c.Provider.ResolveNodeClass(ctx, class)
 }
 
-// ReleaseNodeClass removes launch templates and the instance profile.
-func (c fencedCloud) ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) error {
+// ReleaseNodeClass removes what was made for the class.
+func (c fencedCloud) ReleaseNodeClass(ctx context.Context, class cloud.NodeClass) error {
 	if err := c.pass(); err != nil {
 		return err
 	}
 	return c.Provider.ReleaseNodeClass(ctx, class)
 }
 
-// RemoveLeftover removes a launch template or an instance profile.
+// RemoveLeftover removes what was made for a former class.
 func (c fencedCloud) RemoveLeftover(ctx context.Context, leftover cloud.Leftover) error {
 	if err := c.pass(); err != nil {
 		return err
@@ -47,7 +46,7 @@ func (c fencedCloud) RemoveLeftover(ctx context.Context, leftover cloud.Leftover
 	return c.Provider.RemoveLeftover(ctx, leftover)
 }
 
-// PrepareLaunch creates launch templates.
+// PrepareLaunch makes what the request refers to.
 func (c fencedCloud) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cloud.LaunchRequest, error) {
 	if err := c.pass(); err != nil {
 		return cloud.LaunchRequest{}, err

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
@@ -18,12 +17,12 @@ type countingCloud struct {
 	asked int
 }
 
-func (c *countingCloud) ResolveNodeClass(context.Context, *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error) {
+func (c *countingCloud) ResolveNodeClass(context.Context, cloud.NodeClass) (cloud.NodeClass, error) {
 	c.asked++
-	return awsv1.EC2NodeClassStatus{}, nil
+	return nil, nil
 }
 
-func (c *countingCloud) ReleaseNodeClass(context.Context, *awsv1.EC2NodeClass) error {
+func (c *countingCloud) ReleaseNodeClass(context.Context, cloud.NodeClass) error {
 	c.asked++
 	return nil
 }

@@ -33,10 +33,11 @@ import (
 	"github.com/tenon-sh/tenon/activities"
 	"github.com/tenon-sh/tenon/activities/nominate"
 	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
+	"github.com/tenon-sh/tenon/cloud/kwok"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/starter"
@@ -67,7 +68,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig := rest.CopyConfig(to.Kubernetes)
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
-	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Log: log, NodeOverlays: config.FeatureGates.NodeOverlay})
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, NodeOverlays: config.FeatureGates.NodeOverlay})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -163,7 +164,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, versions, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: acts.Disrupt, Close: acts.Close, SweepEvery: config.SweepEvery, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: metrics,
+			Disrupt: acts.Disrupt, Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: metrics,
 			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -246,6 +247,7 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 	if err != nil {
 		return err
 	}
+	kind := provider.Kind()
 	lease := starter.Lease{Name: config.LeaseName, Namespace: config.LeaseNamespace, Identity: config.Identity, Held: fence.see,
 		Settle: func() { <-settled }}
 	for {
@@ -253,22 +255,22 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return versions.lead(ctx) })
 			group.Go(func() error { return starter.Run(ctx, edges) })
-			group.Go(func() error { return status.NewNodePools(edges.Kube, mirror, edges.Log).Run(ctx) })
+			group.Go(func() error { return status.NewNodePools(kind, edges.Kube, mirror, edges.Log).Run(ctx) })
 			group.Go(func() error {
-				return status.NewZonalShifts(mirror, provider.InstanceTypes, edges.Events, edges.Log).Run(ctx)
+				return status.NewZonalShifts(kind.Labels, mirror, provider.InstanceTypes, edges.Events, edges.Log).Run(ctx)
 			})
 			if config.FeatureGates.NodeOverlay {
 				group.Go(func() error {
-					return status.NewNodeOverlays(edges.Kube, mirror, provider.InstanceTypes, edges.Log).Run(ctx)
+					return status.NewNodeOverlays(kind.Labels, edges.Kube, mirror, provider.InstanceTypes, edges.Log).Run(ctx)
 				})
 			}
 			group.Go(func() error {
-				conditions := status.NewNodeClaims(edges.Kube, mirror, provider, edges.Log)
+				conditions := status.NewNodeClaims(kind, edges.Kube, mirror, provider, edges.Log)
 				conditions.Events = edges.Events
 				return conditions.Run(ctx)
 			})
 			group.Go(func() error {
-				return status.NewNodeClasses(mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)
+				return status.NewNodeClasses(kind, mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)
 			})
 			return group.Wait()
 		})
@@ -279,10 +281,10 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 	}
 }
 
-// Scheme returns a scheme with every resource that Tenon reads or writes.
+// Scheme returns a scheme with every resource that Tenon reads or writes, and the node classes of all providers.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, nodeclass.Kind().AddToScheme, kwok.Kind().AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			// Adding fails only for two types of one name, and there are none.
 			panic(fmt.Sprintf("scheme: %v", err))

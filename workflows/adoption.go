@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 )
@@ -26,19 +25,19 @@ func UnlaunchedGroup(claim *karpv1.NodeClaim, claims []*karpv1.NodeClaim) Launch
 
 // ClaimInput returns the input of the NodeClaim workflow for a launched claim, derived from the claim alone. It serves to
 // adopt a claim that has no workflow.
-func ClaimInput(c Cluster, clusterUID string, claim *karpv1.NodeClaim) NodeClaimInput {
+func ClaimInput(c Cluster, clusterUID string, keys cloud.LabelKeys, claim *karpv1.NodeClaim) NodeClaimInput {
 	return NodeClaimInput{
 		Cluster: c, ClusterUID: clusterUID,
 		Claim:      ClaimRef{Name: claim.Name, UID: string(claim.UID)},
 		NodePool:   claim.Labels[karpv1.NodePoolLabelKey],
 		Group:      claim.Annotations[karpv1.LaunchGroupAnnotationKey],
-		Instance:   ClaimInstance(claim),
+		Instance:   ClaimInstance(keys, claim),
 		DrainTells: true,
 	}
 }
 
 // ClaimInstance returns the instance that a launched claim names.
-func ClaimInstance(claim *karpv1.NodeClaim) Instance {
+func ClaimInstance(keys cloud.LabelKeys, claim *karpv1.NodeClaim) Instance {
 	labels := claim.Labels
 	return Instance{
 		ID:           cloud.InstanceID(claim.Status.ProviderID),
@@ -46,7 +45,7 @@ func ClaimInstance(claim *karpv1.NodeClaim) Instance {
 		InstanceType: labels[corev1.LabelInstanceTypeStable],
 		Zone:         labels[corev1.LabelTopologyZone],
 		CapacityType: labels[karpv1.CapacityTypeLabelKey],
-		Reservation:  labels[awsv1.LabelCapacityReservationID],
+		Reservation:  labels[keys.ReservationID],
 		Image:        claim.Status.ImageID,
 	}
 }

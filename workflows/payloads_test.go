@@ -50,6 +50,10 @@ func payloads() []reflect.Type {
 	return all
 }
 
+// ofEC2 is the part of a launch request that the AWS provider writes and reads.
+const ofEC2 = `{"capacityBlock":true,"interruptible":true,"prioritized":true,"overrides":[{"instanceType":"InstanceType","zone":"Zone","subnet":"Subnet",` +
+	`"launchTemplate":"LaunchTemplate","image":"Image","price":2.5,"reservation":"Reservation"}],"tags":{"key":"Tags"},"profile":"Profile","context":"Context"}`
+
 // fill gives every field a value that is not zero, the same each time.
 func fill(value reflect.Value, name string) {
 	switch at := value.Addr().Interface().(type) {
@@ -58,6 +62,9 @@ func fill(value reflect.Value, name string) {
 		return
 	case *resource.Quantity:
 		*at = resource.MustParse("1500m")
+		return
+	case *json.RawMessage:
+		*at = json.RawMessage(ofEC2)
 		return
 	case *corev1.ResourceList:
 		*at = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tenon-sh/tenon/bench/compare"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -22,7 +23,7 @@ import (
 func Input(q *compare.Question) plan.Input {
 	intern := new(plan.Interner)
 	snapshot := &plan.Snapshot{
-		Time: cmp.Or(q.At, moment), Pending: make([]*plan.Pod, len(q.Pods)), Namespaces: map[string]map[string]string{}, Storage: storage(intern, q)}
+		Time: cmp.Or(q.At, moment), Pending: make([]*plan.Pod, len(q.Pods)), Namespaces: map[string]map[string]string{}, Storage: storage(intern, q), LabelKeys: nodeclass.Labels()}
 	for _, namespace := range q.Namespaces {
 		snapshot.Namespaces[namespace.Name] = intern.Labels(namespace.Labels)
 	}

@@ -44,7 +44,7 @@
 //
 // Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, sizetable, disks, machine,
 // capacity, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups, reservations,
-// learnt, instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
+// learnt, instancetypes, catalogue, request, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
 // readiness, validate, aws, launch, prepare, nodeclass, leftovers, drift, interruptionmessage, interruption, interruptionstatus,
 // capacityblocks, repair, volumeprice.
 package aws

@@ -28,7 +28,7 @@ type choice struct {
 // choose narrows the offerings of a launch to those that CreateFleet gets: the ones available at the moment, of the
 // first 60 types. It does not judge what makes sense to launch; that is up to the caller. One fleet buys in one market,
 // that of the first offering chosen.
-func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]awsv1.Subnet, market market) []choice {
+func choose(spec launchSpec, resolved *resolvedClass, subnets map[string]awsv1.Subnet, market market) []choice {
 	var out []choice
 	chosen := make(map[string]bool)
 	for _, key := range spec.Offerings {
@@ -40,7 +40,7 @@ func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]a
 		}
 		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) || !market.shifted[subnet.ZoneID].IsZero() ||
 			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !chosen[key.InstanceType] && len(chosen) == maxTypes ||
-			len(out) > 0 && marketOf(spec.Class, key.ReservationID) != marketOf(spec.Class, out[0].key.ReservationID) {
+			len(out) > 0 && marketOf(spec.class, key.ReservationID) != marketOf(spec.class, out[0].key.ReservationID) {
 			continue
 		}
 		chosen[key.InstanceType] = true
@@ -64,10 +64,10 @@ type templateKey struct {
 // template returns the key of the choice's launch template. If a claim requests EFA, the node gets as many EFA
 // interfaces as its type supports, unless the class lists the interfaces itself; if a claim requests slots for Nitro
 // Enclaves, they are enabled (Karpenter, pkg/providers/amifamily/resolver.go).
-func (c *choice) template(spec cloud.LaunchSpec) templateKey {
+func (c *choice) template(spec launchSpec) templateKey {
 	key := templateKey{image: c.node.image, pods: c.node.pods, reservation: c.key.ReservationID, tenancy: types.Tenancy(spec.Tenancy),
 		enclave: slices.Contains(spec.Requests, awsv1.ResourceNIPSlots)}
-	if len(spec.Class.Spec.NetworkInterfaces) == 0 && slices.Contains(spec.Requests, awsv1.ResourceEFA) {
+	if len(spec.class.Spec.NetworkInterfaces) == 0 && slices.Contains(spec.Requests, awsv1.ResourceEFA) {
 		key.efas = c.node.machine.efas
 	}
 	return key

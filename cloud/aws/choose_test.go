@@ -62,7 +62,7 @@ func TestChoose(t *testing.T) {
 			prices.unavailable.markOffering(key)
 		}
 		var got []string
-		for _, c := range choose(cloud.LaunchSpec{CapacityType: tc.capacityType, Offerings: tc.offerings}, resolved, subnets, prices) {
+		for _, c := range choose(launchSpec{LaunchSpec: cloud.LaunchSpec{CapacityType: tc.capacityType, Offerings: tc.offerings}}, resolved, subnets, prices) {
 			got = append(got, c.key.InstanceType+"/"+c.subnet)
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -87,7 +87,7 @@ func TestChooseStaysWithinEC2sLimits(t *testing.T) {
 		}
 	}
 	types := make(map[string]bool)
-	chosen := choose(cloud.LaunchSpec{CapacityType: "on-demand", Offerings: offerings}, resolved, subnets, prices)
+	chosen := choose(launchSpec{LaunchSpec: cloud.LaunchSpec{CapacityType: "on-demand", Offerings: offerings}}, resolved, subnets, prices)
 	for _, c := range chosen {
 		types[c.key.InstanceType] = true
 	}

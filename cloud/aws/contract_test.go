@@ -158,6 +158,29 @@ func (a *account) Advance(d time.Duration) {
 	a.now = a.now.Add(d)
 }
 
+// harness is an account as the contract's tests see it.
+type harness struct{ *account }
+
+func (h harness) NodeClass() cloud.NodeClass { return h.account.NodeClass() }
+
+func (h harness) Zones(class cloud.NodeClass) []string {
+	var zones []string
+	for _, subnet := range class.(*awsv1.EC2NodeClass).Status.Subnets {
+		zones = append(zones, subnet.Zone)
+	}
+	return zones
+}
+
+func (h harness) SelectsNothing() map[string]cloud.NodeClass {
+	nothing := map[string]string{"tenon.sh/no-such-tag": "at-all"}
+	subnets, groups, images := h.account.NodeClass(), h.account.NodeClass(), h.account.NodeClass()
+	subnets.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: nothing}}
+	groups.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Tags: nothing}}
+	family := awsv1.AMIFamilyCustom
+	images.Spec.AMIFamily, images.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{Tags: nothing}}
+	return map[string]cloud.NodeClass{awsv1.ConditionTypeSubnetsReady: subnets, awsv1.ConditionTypeSecurityGroupsReady: groups, awsv1.ConditionTypeAMIsReady: images}
+}
+
 func (a *account) NodeClass() *awsv1.EC2NodeClass {
 	discovery := map[string]string{"karpenter.sh/discovery": "blue"}
 	return &awsv1.EC2NodeClass{
@@ -247,6 +270,6 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	cloudtest.Run(t, func(t *testing.T) (cloud.Provider, cloudtest.Harness) {
 		a := newAccount(t)
-		return a.provider, a
+		return a.provider, harness{a}
 	})
 }

@@ -24,7 +24,11 @@ const (
 
 // Drift implements cloud.Provider. It compares the parts in Karpenter's order: the class's static fields by their hash,
 // image, security groups, subnet, capacity reservation.
-func (p *Provider) Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
+func (p *Provider) Drift(ctx context.Context, given cloud.NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
+	class, err := ec2Class(given)
+	if err != nil {
+		return nil, err
+	}
 	facts := newDriftFacts(class)
 	if len(class.Status.AMIs) > 0 && len(class.Status.Subnets) > 0 {
 		resolved, err := p.catalogue.resolve(ctx, class)

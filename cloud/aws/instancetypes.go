@@ -49,7 +49,11 @@ type classNode struct {
 type offeringsVersion struct{ onDemand, spot, unavailable, shifts, reservations uint64 }
 
 // InstanceTypes implements cloud.Provider.
-func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+func (p *Provider) InstanceTypes(ctx context.Context, given cloud.NodeClass) ([]*cloud.InstanceType, error) {
+	class, err := ec2Class(given)
+	if err != nil {
+		return nil, err
+	}
 	resolved, err := p.catalogue.resolve(ctx, class)
 	if err != nil {
 		return nil, err
@@ -64,6 +68,15 @@ func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass)
 		resolved.offerings, resolved.version = resolved.price(market), version
 	}
 	return slices.Clone(resolved.offerings), nil
+}
+
+// ec2Class returns a node class as what it has to be.
+func ec2Class(class cloud.NodeClass) (*awsv1.EC2NodeClass, error) {
+	own, ok := class.(*awsv1.EC2NodeClass)
+	if !ok {
+		return nil, invalid("EC2NodeClass", fmt.Errorf("a node class is a %T", class))
+	}
+	return own, nil
 }
 
 // resolvedName is the key of a class in the cache.
@@ -167,6 +180,7 @@ func (r *resolvedClass) price(market market) []*cloud.InstanceType {
 			Capacity:    node.capacity,
 			Allocatable: node.allocatable,
 			Offerings:   r.offeringsOf(node.machine, market),
+			BareMetal:   node.machine.bareMetal,
 			OnRequest:   r.onRequest,
 		}
 	}

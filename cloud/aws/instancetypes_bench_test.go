@@ -6,11 +6,7 @@ import "testing"
 func BenchmarkInstanceTypes(b *testing.B) {
 	a := newAccountWith(b, "")
 	class := a.NodeClass()
-	status, err := a.provider.ResolveNodeClass(b.Context(), class)
-	if err != nil {
-		b.Fatal(err)
-	}
-	class.Status = status
+	a.resolve(a.provider, class)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := a.provider.InstanceTypes(b.Context(), class); err != nil {

@@ -56,9 +56,11 @@ func TestPrivateCluster(t *testing.T) {
 			// The SDK gives up on a call that hangs after a minute, and retries it.
 			ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
 			defer cancel()
-			if class.Status, err = provider.ResolveNodeClass(ctx, class); err != nil {
+			resolved, err := provider.ResolveNodeClass(ctx, class)
+			if err != nil {
 				t.Fatalf("resolve: %v", err)
 			}
+			class = resolved.(*awsv1.EC2NodeClass)
 			if !class.IsTrue("Ready") || class.Status.InstanceProfile != "given" {
 				t.Errorf("the class is not ready: %+v", class.Status.Conditions)
 			}

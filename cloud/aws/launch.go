@@ -26,7 +26,12 @@ import (
 const podAddresses = 10
 
 // Launch implements cloud.Provider.
-func (p *Provider) Launch(ctx context.Context, request cloud.LaunchRequest) (cloud.LaunchResult, error) {
+func (p *Provider) Launch(ctx context.Context, given cloud.LaunchRequest) (cloud.LaunchResult, error) {
+	details, err := ReadDetails(given)
+	if err != nil {
+		return cloud.LaunchResult{}, invalid("CreateFleet", err)
+	}
+	request := fleetRequest{given, details}
 	if request.Token == "" {
 		return cloud.LaunchResult{}, invalid("CreateFleet", errors.New("the request has no token"))
 	}
@@ -78,7 +83,7 @@ func answered(err error) error {
 }
 
 // learn updates the caches after a launch that returned no instances.
-func (p *Provider) learn(request cloud.LaunchRequest, err error) {
+func (p *Provider) learn(request fleetRequest, err error) {
 	switch {
 	case cloud.KindOf(err) == cloud.StaleRequest:
 		p.templates.forget(request)
@@ -88,7 +93,7 @@ func (p *Provider) learn(request cloud.LaunchRequest, err error) {
 }
 
 // fleet renders the request. It depends on nothing else, so a repetition is identical byte for byte.
-func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
+func fleet(request fleetRequest) *ec2.CreateFleetInput {
 	tags := tagList(request.Tags)
 	input := &ec2.CreateFleetInput{
 		Type:                  types.FleetTypeInstant,
@@ -126,7 +131,7 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 
 // targetType returns what EC2 calls the capacity type. Reserved capacity is on-demand capacity bought in advance; only
 // capacity blocks and interruptible reservations have markets of their own.
-func targetType(request cloud.LaunchRequest) types.DefaultTargetCapacityType {
+func targetType(request fleetRequest) types.DefaultTargetCapacityType {
 	switch {
 	case request.CapacityBlock:
 		return types.DefaultTargetCapacityTypeCapacityBlock
@@ -139,7 +144,7 @@ func targetType(request cloud.LaunchRequest) types.DefaultTargetCapacityType {
 }
 
 // fleetConfigs groups the overrides by launch template, in their order.
-func fleetConfigs(overrides []cloud.Override) []types.FleetLaunchTemplateConfigRequest {
+func fleetConfigs(overrides []Override) []types.FleetLaunchTemplateConfigRequest {
 	var configs []types.FleetLaunchTemplateConfigRequest
 	index := make(map[string]int)
 	for _, override := range overrides {
@@ -161,7 +166,7 @@ func fleetConfigs(overrides []cloud.Override) []types.FleetLaunchTemplateConfigR
 }
 
 // prioritize gives each override its price as its priority, as Karpenter does: EC2 takes the lowest number first.
-func prioritize(configs []types.FleetLaunchTemplateConfigRequest, overrides []cloud.Override) {
+func prioritize(configs []types.FleetLaunchTemplateConfigRequest, overrides []Override) {
 	prices := make(map[[2]string]float64, len(overrides))
 	for _, override := range overrides {
 		prices[[2]string{override.InstanceType, override.Subnet}] = override.Price
@@ -175,27 +180,27 @@ func prioritize(configs []types.FleetLaunchTemplateConfigRequest, overrides []cl
 }
 
 // overrideOf finds the override that a part of the reply refers to, by instance type and subnet.
-func overrideOf(request cloud.LaunchRequest, reply *types.LaunchTemplateAndOverridesResponse) (cloud.Override, bool) {
+func overrideOf(request fleetRequest, reply *types.LaunchTemplateAndOverridesResponse) (Override, bool) {
 	if reply == nil || reply.Overrides == nil {
-		return cloud.Override{}, false
+		return Override{}, false
 	}
 	for _, override := range request.Overrides {
 		if override.InstanceType == string(reply.Overrides.InstanceType) && override.Subnet == aws.ToString(reply.Overrides.SubnetId) {
 			return override, true
 		}
 	}
-	return cloud.Override{}, false
+	return Override{}, false
 }
 
 // launchedInstances reads the instances of a reply, ordered by id.
-func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.CreateFleetInstance) []cloud.Instance {
+func (p *Provider) launchedInstances(request fleetRequest, sets []types.CreateFleetInstance) []cloud.Instance {
 	var out []cloud.Instance
 	for i := range sets {
 		set := &sets[i]
 		override, ok := overrideOf(request, set.LaunchTemplateAndOverrides)
 		if !ok {
 			// The instances exist and have to be accounted for, even if the reply does not say where they came from.
-			override = cloud.Override{InstanceType: string(set.InstanceType), Zone: aws.ToString(set.AvailabilityZone), Subnet: aws.ToString(set.SubnetId)}
+			override = Override{InstanceType: string(set.InstanceType), Zone: aws.ToString(set.AvailabilityZone), Subnet: aws.ToString(set.SubnetId)}
 		}
 		p.subnets.took(override.Subnet, int64(len(set.InstanceIds))*podAddresses)
 		p.catalogue.reservations.took(override.Reservation, len(set.InstanceIds))
@@ -211,6 +216,7 @@ func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.C
 				Reservation:  override.Reservation,
 				Image:        override.Image,
 				Profile:      request.Profile,
+				Price:        override.Price,
 				State:        string(types.InstanceStateNamePending),
 				LaunchTime:   p.now().UTC(),
 				Subnet:       override.Subnet,
@@ -227,7 +233,7 @@ func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.C
 // refusals reads the errors of a reply. It adds offerings without capacity to the result and marks them as unavailable.
 // It returns the error for a launch without instances: the first error that is not about capacity, because other
 // offerings would not help, or else InsufficientCapacity.
-func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.CreateFleetError, result *cloud.LaunchResult) error {
+func (p *Provider) refusals(request fleetRequest, failures []types.CreateFleetError, result *cloud.LaunchResult) error {
 	var failure error
 	reason := ""
 	refused := make(map[cloud.OfferingKey]bool)

@@ -50,8 +50,8 @@ func TestEveryMarketLaunches(t *testing.T) {
 		if err != nil || len(result.Instances) != 1 || result.Instances[0].Reservation != keys[0].ReservationID {
 			t.Errorf("%s: %+v, %v", market, result, err)
 		}
-		if len(request.Overrides) != 1 {
-			t.Errorf("%s: one fleet buys in one market, not %+v", market, request.Overrides)
+		if overrides := detailsOf(t, request).Overrides; len(overrides) != 1 {
+			t.Errorf("%s: one fleet buys in one market, not %+v", market, overrides)
 		}
 	}
 }

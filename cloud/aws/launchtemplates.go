@@ -9,8 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tenon-sh/tenon/cloud"
-
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -24,7 +22,7 @@ const (
 
 // overrides creates the launch templates of a launch where they do not exist and returns the overrides. It omits
 // choices whose templates would exceed maxTemplates.
-func (s *templateStore) overrides(ctx context.Context, spec cloud.LaunchSpec, choices []choice) ([]cloud.Override, error) {
+func (s *templateStore) overrides(ctx context.Context, spec launchSpec, choices []choice) ([]Override, error) {
 	names := make(map[templateKey]*string)
 	var order []templateKey
 	for _, c := range choices {
@@ -38,7 +36,7 @@ func (s *templateStore) overrides(ctx context.Context, spec cloud.LaunchSpec, ch
 	group.SetLimit(prepareConcurrency)
 	for _, key := range order {
 		group.Go(func() error {
-			template, err := s.of(ctx, spec.Class, spec.NodePool, spec.Labels, spec.Taints, key)
+			template, err := s.of(ctx, spec.class, spec.NodePool, spec.Labels, spec.Taints, key)
 			if err != nil {
 				return err
 			}
@@ -52,13 +50,13 @@ func (s *templateStore) overrides(ctx context.Context, spec cloud.LaunchSpec, ch
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	overrides := make([]cloud.Override, 0, len(choices))
+	overrides := make([]Override, 0, len(choices))
 	for _, c := range choices {
 		name := names[c.template(spec)]
 		if name == nil {
 			continue
 		}
-		overrides = append(overrides, cloud.Override{
+		overrides = append(overrides, Override{
 			InstanceType: c.key.InstanceType, Zone: c.key.Zone, Subnet: c.subnet,
 			LaunchTemplate: *name, Image: c.node.image, Price: c.price, Reservation: c.key.ReservationID,
 		})

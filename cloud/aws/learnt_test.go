@@ -24,7 +24,7 @@ func TestLearntMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image := request.Overrides[0].Image
+	image := detailsOf(t, request).Overrides[0].Image
 	of := func(bytes int64) cloud.NodeReport {
 		return cloud.NodeReport{InstanceType: "m5.large", Image: image, Memory: bytes}
 	}

@@ -25,7 +25,15 @@ const (
 
 // Leftovers implements cloud.Provider. It does not look into IAM where that cannot be reached or is denied: there, no
 // instance profiles were made.
-func (p *Provider) Leftovers(ctx context.Context, classes []*awsv1.EC2NodeClass) ([]cloud.Leftover, error) {
+func (p *Provider) Leftovers(ctx context.Context, given []cloud.NodeClass) ([]cloud.Leftover, error) {
+	var classes []*awsv1.EC2NodeClass
+	for _, one := range given {
+		class, err := ec2Class(one)
+		if err != nil {
+			return nil, err
+		}
+		classes = append(classes, class)
+	}
 	found, err := p.templates.leftovers(ctx)
 	if err != nil || p.profiles.isolated {
 		return found, err

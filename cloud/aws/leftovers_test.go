@@ -14,8 +14,6 @@ import (
 
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/aws"
-
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
 // made is what other clusters, other controllers and people make in the account, with all rights.
@@ -93,7 +91,7 @@ func (m made) left() []string {
 
 // collect removes all that the provider calls leftovers, and returns the names of what was removed, sorted. Only the profile
 // that lacks the cluster's tags may be refused.
-func (m made) collect(provider *aws.Provider, classes ...*awsv1.EC2NodeClass) []string {
+func (m made) collect(provider *aws.Provider, classes ...cloud.NodeClass) []string {
 	m.t.Helper()
 	before := m.left()
 	found, err := provider.Leftovers(m.t.Context(), classes)
@@ -147,7 +145,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	a.Advance(181 * time.Minute)
 	want := []string{"tenon.sh/gone"}
-	for _, override := range request.Overrides {
+	for _, override := range detailsOf(t, request).Overrides {
 		want = append(want, override.LaunchTemplate)
 	}
 	slices.Sort(want)

@@ -1,16 +1,28 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
+// Kind implements cloud.Provider.
+func (p *Provider) Kind() cloud.Kind { return nodeclass.Kind() }
+
 // ResolveNodeClass implements cloud.Provider.
-func (p *Provider) ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error) {
+func (p *Provider) ResolveNodeClass(ctx context.Context, given cloud.NodeClass) (cloud.NodeClass, error) {
+	class, err := ec2Class(given)
+	if err != nil {
+		return nil, err
+	}
 	work := class.DeepCopy()
 	for _, part := range []struct {
 		condition string
@@ -32,7 +44,7 @@ func (p *Provider) ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeCla
 		found, err := part.resolve(ctx, work)
 		if err != nil {
 			if found, err = judge(err); err != nil {
-				return awsv1.EC2NodeClassStatus{}, fmt.Errorf("resolve node class %s: %s: %w", class.Name, part.condition, err)
+				return nil, fmt.Errorf("resolve node class %s: %s: %w", class.Name, part.condition, err)
 			}
 		}
 		work.SetCondition(metav1.Condition{
@@ -41,11 +53,20 @@ func (p *Provider) ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeCla
 		})
 	}
 	p.templates.cleanOld(ctx, class.Name)
-	return work.Status, nil
+	// The order of subnets changes with every launch, and that alone is no change.
+	byID := func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) }
+	if slices.Equal(slices.SortedFunc(slices.Values(class.Status.Subnets), byID), slices.SortedFunc(slices.Values(work.Status.Subnets), byID)) {
+		work.Status.Subnets = class.Status.Subnets
+	}
+	return work, nil
 }
 
 // ReleaseNodeClass implements cloud.Provider.
-func (p *Provider) ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) error {
+func (p *Provider) ReleaseNodeClass(ctx context.Context, given cloud.NodeClass) error {
+	class, err := ec2Class(given)
+	if err != nil {
+		return err
+	}
 	if err := p.templates.clean(ctx, class.Name, 0); err != nil {
 		return err
 	}

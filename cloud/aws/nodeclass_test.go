@@ -1,6 +1,7 @@
 package aws_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,11 +26,21 @@ import (
 
 func (a *account) resolve(provider *aws.Provider, class *awsv1.EC2NodeClass) {
 	a.t.Helper()
-	status, err := provider.ResolveNodeClass(a.t.Context(), class)
+	resolved, err := provider.ResolveNodeClass(a.t.Context(), class)
 	if err != nil {
 		a.t.Fatalf("ResolveNodeClass: %v", err)
 	}
-	class.Status = status
+	class.Status = resolved.(*awsv1.EC2NodeClass).Status
+}
+
+// detailsOf returns the provider's part of a request.
+func detailsOf(t testing.TB, request cloud.LaunchRequest) aws.FleetDetails {
+	t.Helper()
+	details, err := aws.ReadDetails(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return details
 }
 
 // spec returns a launch of m5.large and m6g.large in all zones of the class.
@@ -171,7 +183,7 @@ func TestLaunchTemplatesAreSharedAndCleanedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.Overrides[0].LaunchTemplate != second.Overrides[0].LaunchTemplate {
+	if detailsOf(t, first).Overrides[0].LaunchTemplate != detailsOf(t, second).Overrides[0].LaunchTemplate {
 		t.Error("a new worker names the same template otherwise")
 	}
 	// The validation of the new worker makes one more call.
@@ -279,4 +291,64 @@ func TestTheWholeCatalogue(t *testing.T) {
 func quantity(text string) *resource.Quantity {
 	q := resource.MustParse(text)
 	return &q
+}
+
+// EC2's order of subnets changes with every launch, and the status with it would be written every time.
+func TestSubnetsThatOnlyChangePlaces(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	class := a.NodeClass()
+	a.resolve(a.provider, class)
+	slices.Reverse(class.Status.Subnets)
+	reversed := slices.Clone(class.Status.Subnets)
+	if a.resolve(a.provider, class); len(reversed) < 2 || !slices.Equal(class.Status.Subnets, reversed) {
+		t.Errorf("the status has the subnets %v, want them in the order in which it had them: %v", class.Status.Subnets, reversed)
+	}
+}
+
+// TestResolvedClassIsComplete checks what the contract of a provider knows nothing of.
+func TestResolvedClassIsComplete(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	class := a.NodeClass()
+	a.resolve(a.provider, class)
+	for _, part := range class.ReadyParts() {
+		if !class.IsTrue(part) {
+			t.Errorf("condition %s is not True: %+v", part, class.Condition(part))
+		}
+	}
+	if status := class.Status; len(status.AMIs) == 0 || len(status.Subnets) == 0 || len(status.SecurityGroups) == 0 || status.InstanceProfile == "" {
+		t.Errorf("the status is not complete: %+v", status)
+	}
+}
+
+// TestRequestsOfHistoriesAreUnderstood reads a request as builds before cloud.LaunchRequest.Details have recorded it, and
+// writes it as they would.
+func TestRequestsOfHistoriesAreUnderstood(t *testing.T) {
+	t.Parallel()
+	const kept = `{"group":"g","token":"t","count":2,"capacityType":"on-demand","capacityBlock":true,"interruptible":true,"prioritized":true,` +
+		`"overrides":[{"instanceType":"m5.large","zone":"us-east-1a","subnet":"subnet-1","launchTemplate":"tenon.sh/1","image":"ami-1","price":0.096,"reservation":"cr-1"}],` +
+		`"tags":{"a":"b"},"profile":"p","context":"c"}`
+	want := aws.FleetDetails{CapacityBlock: true, Interruptible: true, Prioritized: true, Tags: map[string]string{"a": "b"}, Profile: "p", Context: "c",
+		Overrides: []aws.Override{{InstanceType: "m5.large", Zone: "us-east-1a", Subnet: "subnet-1", LaunchTemplate: "tenon.sh/1", Image: "ami-1", Price: 0.096, Reservation: "cr-1"}}}
+	var request cloud.LaunchRequest
+	if err := json.Unmarshal([]byte(kept), &request); err != nil {
+		t.Fatal(err)
+	}
+	if request.Group != "g" || request.Token != "t" || request.Count != 2 || request.CapacityType != "on-demand" {
+		t.Errorf("the request is %+v", request)
+	}
+	if diff := cmp.Diff(want, detailsOf(t, request)); diff != "" {
+		t.Errorf("details (-want +got):\n%s", diff)
+	}
+	made, err := cloud.NewLaunchRequest(cloud.LaunchSpec{Group: "g", Count: 2, CapacityType: "on-demand"}, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Token = "t"
+	for _, one := range []cloud.LaunchRequest{request, made} {
+		if written, err := json.Marshal(one); err != nil || string(written) != kept {
+			t.Errorf("the request is written as\n%s, want\n%s: %v", written, kept, err)
+		}
+	}
 }

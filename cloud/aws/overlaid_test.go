@@ -24,7 +24,7 @@ func TestLaunchByOverlaidPrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, override := range request.Overrides {
+	for _, override := range detailsOf(t, request).Overrides {
 		if overlaid := override.InstanceType == "m5.large"; overlaid != (override.Price == 0.001) {
 			t.Errorf("%s in %s has the price %g", override.InstanceType, override.Zone, override.Price)
 		}

@@ -37,7 +37,7 @@ func TestTenancyAndEnclaves(t *testing.T) {
 			t.Fatalf("%s: %v", test.reason, err)
 		}
 		request.Token = test.reason
-		templates[request.Overrides[0].LaunchTemplate] = true
+		templates[detailsOf(t, request).Overrides[0].LaunchTemplate] = true
 		result, err := a.provider.Launch(t.Context(), request)
 		if err != nil {
 			t.Fatalf("%s: %v", test.reason, err)

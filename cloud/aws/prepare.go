@@ -16,19 +16,24 @@ import (
 )
 
 // PrepareLaunch implements cloud.Provider.
-func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cloud.LaunchRequest, error) {
+func (p *Provider) PrepareLaunch(ctx context.Context, given cloud.LaunchSpec) (cloud.LaunchRequest, error) {
+	class, err := ec2Class(given.Class)
+	if err != nil {
+		return cloud.LaunchRequest{}, err
+	}
+	spec := launchSpec{given, class}
 	if err := checkSpec(spec); err != nil {
 		return cloud.LaunchRequest{}, err
 	}
-	resolved, err := p.catalogue.resolve(ctx, spec.Class)
+	resolved, err := p.catalogue.resolve(ctx, class)
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}
-	subnets, err := p.subnets.best(ctx, spec.Class.Status.Subnets, func(id string) bool { return !p.catalogue.unavailable.subnet(id) })
+	subnets, err := p.subnets.best(ctx, class.Status.Subnets, func(id string) bool { return !p.catalogue.unavailable.subnet(id) })
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}
-	market, _, err := p.catalogue.market(ctx, spec.Class)
+	market, _, err := p.catalogue.market(ctx, class)
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}
@@ -43,34 +48,31 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}
-	tags := classTags(p.options.Cluster, spec.Class)
+	tags := classTags(p.options.Cluster, class)
 	tags[launchGroupTag] = spec.Group
 	if spec.NodePool != "" {
 		tags[awsv1.NodePoolTagKey] = spec.NodePool
 	}
-	return cloud.LaunchRequest{
-		Group:         spec.Group,
-		Count:         spec.Count,
-		CapacityType:  spec.CapacityType,
+	return cloud.NewLaunchRequest(given, FleetDetails{
 		Overrides:     overrides,
 		Tags:          tags,
-		Profile:       spec.Class.Status.InstanceProfile,
-		Context:       aws.ToString(spec.Class.Spec.Context),
+		Profile:       class.Status.InstanceProfile,
+		Context:       aws.ToString(class.Spec.Context),
 		Prioritized:   len(spec.Prices) > 0,
-		CapacityBlock: marketOf(spec.Class, choice[0].key.ReservationID) == types.MarketTypeCapacityBlock,
-		Interruptible: marketOf(spec.Class, choice[0].key.ReservationID) == types.MarketTypeInterruptibleCapacityReservation,
-	}, nil
+		CapacityBlock: marketOf(class, choice[0].key.ReservationID) == types.MarketTypeCapacityBlock,
+		Interruptible: marketOf(class, choice[0].key.ReservationID) == types.MarketTypeInterruptibleCapacityReservation,
+	})
 }
 
-func checkSpec(spec cloud.LaunchSpec) error {
+func checkSpec(spec launchSpec) error {
 	switch {
 	case spec.Count < 1:
 		return invalid("PrepareLaunch", fmt.Errorf("a launch of %d instances", spec.Count))
 	case !slices.Contains([]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}, spec.CapacityType):
 		return invalid("PrepareLaunch", fmt.Errorf("capacity type %q cannot be bought", spec.CapacityType))
-	case len(spec.Class.Status.SecurityGroups) == 0:
+	case len(spec.class.Status.SecurityGroups) == 0:
 		return notReady("PrepareLaunch", "SecurityGroupsNotReady", "the node class has no security groups in its status")
-	case spec.Class.Status.InstanceProfile == "":
+	case spec.class.Status.InstanceProfile == "":
 		return notReady("PrepareLaunch", "InstanceProfileNotReady", "the node class has no instance profile in its status")
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // If prices are overlaid, EC2 is given priorities.
 func TestFleetByPriority(t *testing.T) {
 	t.Parallel()
-	overrides := []cloud.Override{
+	overrides := []Override{
 		{InstanceType: "m5.xlarge", Subnet: "subnet-a", LaunchTemplate: "t", Price: 0.01}, {InstanceType: "m5.large", Subnet: "subnet-a", LaunchTemplate: "t", Price: 0.1},
 		{InstanceType: "m5.large", Subnet: "subnet-b", LaunchTemplate: "u", Price: 0.2},
 	}
@@ -30,7 +30,7 @@ func TestFleetByPriority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			input := fleet(cloud.LaunchRequest{Token: "token", Count: 1, CapacityType: test.capacityType, Prioritized: test.prioritized, Overrides: overrides})
+			input := fleet(fleetRequest{cloud.LaunchRequest{Token: "token", Count: 1, CapacityType: test.capacityType}, FleetDetails{Prioritized: test.prioritized, Overrides: overrides}})
 			got := ""
 			if input.SpotOptions != nil {
 				got = string(input.SpotOptions.AllocationStrategy)

@@ -30,11 +30,7 @@ func (a *account) resolvedClass(terms ...awsv1.CapacityReservationSelectorTerm) 
 	a.t.Helper()
 	class := a.NodeClass()
 	class.Spec.CapacityReservationSelectorTerms = terms
-	status, err := a.provider.ResolveNodeClass(a.t.Context(), class)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	class.Status = status
+	a.resolve(a.provider, class)
 	return class
 }
 

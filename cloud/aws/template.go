@@ -17,8 +17,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/tenon-sh/tenon/cloud"
-
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
@@ -188,7 +186,7 @@ func (s *templateStore) learn(name string) {
 }
 
 // forget removes the templates of a request from those known to exist.
-func (s *templateStore) forget(request cloud.LaunchRequest) {
+func (s *templateStore) forget(request fleetRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, override := range request.Overrides {

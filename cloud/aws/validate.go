@@ -159,11 +159,11 @@ func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, reso
 	for _, zone := range node.machine.zones {
 		subnets = append(subnets, resolved.zones[zone]...)
 	}
-	request := cloud.LaunchRequest{
-		Group: rehearsal, Token: rehearsal, Count: 1, CapacityType: karpv1.CapacityTypeOnDemand, Tags: tags,
-		Overrides: []cloud.Override{{
+	request := fleetRequest{
+		cloud.LaunchRequest{Group: rehearsal, Token: rehearsal, Count: 1, CapacityType: karpv1.CapacityTypeOnDemand},
+		FleetDetails{Tags: tags, Overrides: []Override{{
 			InstanceType: node.machine.name, Zone: subnets[0].Zone, Subnet: subnets[0].ID, LaunchTemplate: launchTemplate, Image: node.image,
-		}},
+		}}},
 	}
 	input := fleet(request)
 	input.DryRun, input.ClientToken = aws.Bool(true), nil
@@ -187,7 +187,7 @@ func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, reso
 
 // dryInstance renders the RunInstances dry run of a rehearsal. If the template lists interfaces, the subnet has to be
 // on the interface.
-func dryInstance(request cloud.LaunchRequest, subnet string, interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) *ec2.RunInstancesInput {
+func dryInstance(request fleetRequest, subnet string, interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) *ec2.RunInstancesInput {
 	override := request.Overrides[0]
 	input := &ec2.RunInstancesInput{
 		DryRun:   aws.Bool(true),

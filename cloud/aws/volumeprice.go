@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/tenon-sh/tenon/cloud"
+
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
@@ -55,7 +57,11 @@ func VolumePrice(class *awsv1.EC2NodeClass) float64 {
 }
 
 // VolumePrice implements cloud.Provider.
-func (p *Provider) VolumePrice(class *awsv1.EC2NodeClass) float64 {
+func (p *Provider) VolumePrice(given cloud.NodeClass) float64 {
+	class, err := ec2Class(given)
+	if err != nil {
+		return 0
+	}
 	return VolumePrice(class) * priceLevel(p.region)
 }
 

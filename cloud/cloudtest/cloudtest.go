@@ -13,14 +13,17 @@ import (
 	"time"
 
 	"github.com/tenon-sh/tenon/cloud"
-
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
 // Harness controls the cloud behind a provider. A method that cannot do its work fails the test.
 type Harness interface {
 	// NodeClass returns a class that can be launched from, without a status. Each call returns a new value.
-	NodeClass() *awsv1.EC2NodeClass
+	NodeClass() cloud.NodeClass
+	// Zones returns the zones in which nodes of a resolved class are launched.
+	Zones(class cloud.NodeClass) []string
+	// SelectsNothing returns classes of which a part selects nothing, by the condition that has to say so. It is empty if
+	// the provider's classes select nothing.
+	SelectsNothing() map[string]cloud.NodeClass
 	// Advance moves the provider's clock and the cloud's.
 	Advance(d time.Duration)
 	// LoseLaunchReplies lets the next n launches happen but drops their replies.
@@ -42,6 +45,7 @@ const Unlimited = -1
 // Run tests a provider against the contract. It calls setup once for each test.
 func Run(t *testing.T, setup func(t *testing.T) (cloud.Provider, Harness)) {
 	for name, test := range map[string]func(*suite){
+		"KindIsComplete":                       (*suite).kindIsComplete,
 		"NodeClassResolves":                    (*suite).nodeClassResolves,
 		"NodeClassWithoutMatches":              (*suite).nodeClassWithoutMatches,
 		"ReleaseIsIdempotent":                  (*suite).releaseIsIdempotent,
@@ -82,26 +86,25 @@ type suite struct {
 func (s *suite) ctx() context.Context { return s.Context() }
 
 // class returns a resolved class.
-func (s *suite) class() *awsv1.EC2NodeClass {
+func (s *suite) class() cloud.NodeClass {
 	s.Helper()
-	class := s.harness.NodeClass()
-	s.resolve(class)
+	class := s.resolve(s.harness.NodeClass())
 	if !class.IsTrue("Ready") {
-		s.Fatalf("the harness's class is not ready: %+v", class.Status.Conditions)
+		s.Fatalf("the harness's class is not ready: %+v", *class.StatusConditions())
 	}
 	return class
 }
 
-func (s *suite) resolve(class *awsv1.EC2NodeClass) {
+func (s *suite) resolve(class cloud.NodeClass) cloud.NodeClass {
 	s.Helper()
-	status, err := s.cloud.ResolveNodeClass(s.ctx(), class)
+	resolved, err := s.cloud.ResolveNodeClass(s.ctx(), class)
 	if err != nil {
 		s.Fatalf("ResolveNodeClass: %v", err)
 	}
-	class.Status = status
+	return resolved
 }
 
-func (s *suite) instanceTypes(class *awsv1.EC2NodeClass) []*cloud.InstanceType {
+func (s *suite) instanceTypes(class cloud.NodeClass) []*cloud.InstanceType {
 	s.Helper()
 	types, err := s.cloud.InstanceTypes(s.ctx(), class)
 	if err != nil {
@@ -111,7 +114,7 @@ func (s *suite) instanceTypes(class *awsv1.EC2NodeClass) []*cloud.InstanceType {
 }
 
 // spec returns a launch of ordinary instances of a few types in all their zones.
-func (s *suite) spec(class *awsv1.EC2NodeClass, count int, capacityType string) cloud.LaunchSpec {
+func (s *suite) spec(class cloud.NodeClass, count int, capacityType string) cloud.LaunchSpec {
 	s.Helper()
 	s.groups++
 	spec := cloud.LaunchSpec{
@@ -120,8 +123,7 @@ func (s *suite) spec(class *awsv1.EC2NodeClass, count int, capacityType string) 
 	}
 	types := 0
 	for _, instanceType := range s.instanceTypes(class) {
-		ordinary := instanceType.Labels[awsv1.LabelInstanceGPUCount] == "" && instanceType.Labels[awsv1.LabelInstanceAcceleratorCount] == "" &&
-			instanceType.Labels[awsv1.LabelInstanceHypervisor] == "nitro" && instanceType.Labels[awsv1.LabelInstanceSize] == "large"
+		ordinary := !instanceType.BareMetal && instanceType.Capacity.Cpu().Value() <= 2
 		before := len(spec.Offerings)
 		for _, offering := range instanceType.Offerings {
 			if ordinary && offering.Available && offering.CapacityType == capacityType {

@@ -7,8 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tenon-sh/tenon/cloud"
-
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
 func (s *suite) preparingTwiceAsksTheSame() {
@@ -17,7 +15,7 @@ func (s *suite) preparingTwiceAsksTheSame() {
 	if diff := cmp.Diff(first, second); diff != "" {
 		s.Errorf("preparing again asks for something else:\n%s", diff)
 	}
-	if first.Count != 2 || first.Group != spec.Group || len(first.Overrides) == 0 {
+	if first.Count != 2 || first.Group != spec.Group || len(first.Details) == 0 {
 		s.Errorf("the request does not ask for what the spec wants: %+v", first)
 	}
 	s.wantAlive(0)
@@ -40,7 +38,7 @@ func (s *suite) launchGivesWhatWasAskedFor() {
 			s.Errorf("%s is a %s in %s, which nobody asked for", i.ID, i.InstanceType, i.Zone)
 		}
 		if i.ProviderID == "" || i.Image == "" || i.LaunchTime.IsZero() || i.LaunchGroup != spec.Group || i.NodePool != spec.NodePool ||
-			i.Profile != class.Status.InstanceProfile {
+			(i.Profile != "") != (s.cloud.Kind().ProfileKey != "") {
 			s.Errorf("the reply lacks facts of the instance: %+v", i)
 		}
 	}
@@ -159,7 +157,7 @@ func (s *suite) unavailableOfferingsComeBack() {
 	s.wantAlive(1)
 }
 
-func (s *suite) available(class *awsv1.EC2NodeClass, key cloud.OfferingKey) bool {
+func (s *suite) available(class cloud.NodeClass, key cloud.OfferingKey) bool {
 	s.Helper()
 	for _, instanceType := range s.instanceTypes(class) {
 		if instanceType.Name != key.InstanceType {

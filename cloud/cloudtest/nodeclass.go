@@ -4,63 +4,67 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tenon-sh/tenon/cloud"
-
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
+
+func (s *suite) kindIsComplete() {
+	kind := s.cloud.Kind()
+	if kind.Empty() || kind.Resource == "" || kind.Finalizer == "" || kind.HashKey == "" || kind.HashVersionKey == "" || kind.HashVersion == "" {
+		s.Errorf("the kind is not complete: %+v", kind)
+	}
+	class := s.harness.NodeClass()
+	scheme := runtime.NewScheme()
+	if err := kind.AddToScheme(scheme); err != nil {
+		s.Fatal(err)
+	}
+	for _, object := range []cloud.NodeClass{class, kind.New()} {
+		if kinds, _, err := scheme.ObjectKinds(object); err != nil || len(kinds) != 1 || kinds[0] != kind.GroupVersionKind {
+			s.Errorf("%T is registered as %v, want %s: %v", object, kinds, kind.GroupVersionKind, err)
+		}
+	}
+	if one, err := class.Hash(""); err != nil || one == "" {
+		s.Errorf("the class has the hash %q: %v", one, err)
+	}
+}
 
 func (s *suite) nodeClassResolves() {
 	class := s.harness.NodeClass()
-	before := class.DeepCopy()
-	status, err := s.cloud.ResolveNodeClass(s.ctx(), class)
+	before := class.DeepCopyObject()
+	resolved, err := s.cloud.ResolveNodeClass(s.ctx(), class)
 	if err != nil {
 		s.Fatal(err)
 	}
-	if diff := cmp.Diff(before, class); diff != "" {
+	if diff := cmp.Diff(before, class.DeepCopyObject()); diff != "" {
 		s.Errorf("ResolveNodeClass changed its argument:\n%s", diff)
 	}
-	for _, part := range append(class.ReadyParts(), "Ready") {
-		if !meta.IsStatusConditionTrue(status.Conditions, part) {
-			s.Errorf("condition %s is not True: %+v", part, meta.FindStatusCondition(status.Conditions, part))
+	if !resolved.IsTrue("Ready") || resolved.GetName() != class.GetName() {
+		s.Errorf("the class %s is not Ready", resolved.GetName())
+	}
+	for _, condition := range *resolved.StatusConditions() {
+		if condition.Status != metav1.ConditionTrue {
+			s.Errorf("condition %s is not True: %+v", condition.Type, condition)
 		}
 	}
-	if len(status.AMIs) == 0 || len(status.Subnets) == 0 || len(status.SecurityGroups) == 0 || status.InstanceProfile == "" {
-		s.Errorf("the status is not complete: %+v", status)
-	}
-	class.Status = status
-	again, err := s.cloud.ResolveNodeClass(s.ctx(), class)
+	again, err := s.cloud.ResolveNodeClass(s.ctx(), resolved)
 	if err != nil {
 		s.Fatal(err)
 	}
-	if diff := cmp.Diff(status, again); diff != "" {
+	if diff := cmp.Diff(resolved, again); diff != "" {
 		s.Errorf("resolving again came to something else:\n%s", diff)
 	}
 }
 
 func (s *suite) nodeClassWithoutMatches() {
-	nothing := map[string]string{"tenon.sh/no-such-tag": "at-all"}
-	for condition, spoil := range map[string]func(*awsv1.EC2NodeClass){
-		awsv1.ConditionTypeSubnetsReady: func(c *awsv1.EC2NodeClass) {
-			c.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: nothing}}
-		},
-		awsv1.ConditionTypeSecurityGroupsReady: func(c *awsv1.EC2NodeClass) {
-			c.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Tags: nothing}}
-		},
-		awsv1.ConditionTypeAMIsReady: func(c *awsv1.EC2NodeClass) {
-			family := awsv1.AMIFamilyCustom
-			c.Spec.AMIFamily, c.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{Tags: nothing}}
-		},
-	} {
-		class := s.harness.NodeClass()
-		spoil(class)
-		status, err := s.cloud.ResolveNodeClass(s.ctx(), class)
+	for condition, class := range s.harness.SelectsNothing() {
+		resolved, err := s.cloud.ResolveNodeClass(s.ctx(), class)
 		if err != nil {
 			s.Errorf("%s: a selector without matches is a condition, not an error: %v", condition, err)
 			continue
 		}
 		for _, name := range []string{condition, "Ready"} {
-			found := meta.FindStatusCondition(status.Conditions, name)
+			found := meta.FindStatusCondition(*resolved.StatusConditions(), name)
 			if found == nil || found.Status != metav1.ConditionFalse || found.Reason == "" || found.Message == "" {
 				s.Errorf("%s: condition %s is %+v, want False with a reason", condition, name, found)
 			}
@@ -77,7 +81,7 @@ func (s *suite) releaseIsIdempotent() {
 		}
 	}
 	// The class can be resolved again and used for launches.
-	s.resolve(class)
+	class = s.resolve(class)
 	s.launch(s.prepare(s.spec(class, 1, "on-demand")))
 }
 

@@ -27,6 +27,7 @@ type devFlags struct {
 	dir       string
 	bin       string
 	cluster   string
+	provider  string
 	bare      bool
 	bootDelay time.Duration
 	nodeLease time.Duration
@@ -48,7 +49,8 @@ a log per process, DIR/pids its process id.`,
 		Example: `  tenon dev --dir /tmp/lab
   . /tmp/lab/env && kubectl get nodepools
   curl $AWS_ENDPOINT_URL/_sim/interrupt -d '{"instances":["i-..."]}'  # EC2 takes a spot instance back
-  tenon dev stop --dir /tmp/lab`,
+  tenon dev stop --dir /tmp/lab
+  tenon dev --dir /tmp/kwok --provider kwok  # no EC2: a cluster of KWOKNodeClasses`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDev(cmd.Context(), cmd.OutOrStdout(), flags)
@@ -58,7 +60,8 @@ a log per process, DIR/pids its process id.`,
 	_ = cmd.MarkPersistentFlagRequired("dir") // fails only for a flag that is not defined
 	cmd.Flags().StringVar(&flags.bin, "bin", "", "directory that holds kubelab and temporal (default: this program's own)")
 	cmd.Flags().StringVar(&flags.cluster, "cluster", "", fmt.Sprintf("name of the cluster (default: what DIR holds, %q at first)", lab.DefaultCluster))
-	cmd.Flags().BoolVar(&flags.bare, "bare", false, "apply no custom resource definitions and no default NodePool and EC2NodeClass")
+	cmd.Flags().StringVar(&flags.provider, "provider", lab.ProviderAWS, "what runs instances: aws, on a simulated EC2, or kwok, which makes Nodes itself")
+	cmd.Flags().BoolVar(&flags.bare, "bare", false, "apply no custom resource definitions and no default NodePool and node class")
 	cmd.Flags().DurationVar(&flags.bootDelay, "boot-delay", 0, "how long a simulated instance takes to boot (default: the simulator's)")
 	cmd.Flags().DurationVar(&flags.nodeLease, "node-lease", 0, "duration of the leases that simulated kubelets renew (default 40s)")
 	cmd.Flags().StringSliceVar(&flags.without, "without", nil, "components to leave out, such as worker to run one under a debugger")
@@ -81,6 +84,13 @@ func runDev(ctx context.Context, out io.Writer, flags devFlags) error {
 	if flags.cluster != "" && !worker.ValidCluster(flags.cluster) {
 		return fmt.Errorf("--cluster %q: must be 1 to 100 letters, digits, hyphens and underscores, and begin with a letter or digit", flags.cluster)
 	}
+	if !slices.Contains(providers(), flags.provider) {
+		return errProvider(flags.provider)
+	}
+	args := map[lab.Component][]string{}
+	if flags.provider == lab.ProviderAWS {
+		args = map[lab.Component][]string{lab.EC2Sim: {"--queue=" + devQueue}, lab.Worker: {"--interruption-queue=" + devQueue}}
+	}
 	fmt.Fprintf(out, "starting the laboratory in %s\n", flags.dir)
 	l, err := lab.Start(ctx, lab.Options{
 		Dir:        flags.dir,
@@ -92,11 +102,9 @@ func runDev(ctx context.Context, out io.Writer, flags devFlags) error {
 		Bare:       flags.bare,
 		BootDelay:  flags.bootDelay,
 		NodeLease:  flags.nodeLease,
-		Args: map[lab.Component][]string{
-			lab.EC2Sim: {"--queue=" + devQueue},
-			lab.Worker: {"--interruption-queue=" + devQueue},
-		},
-		Progress: out,
+		Provider:   flags.provider,
+		Args:       args,
+		Progress:   out,
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -107,7 +115,9 @@ func runDev(ctx context.Context, out io.Writer, flags devFlags) error {
 	fmt.Fprintf(out, "ready\n")
 	fmt.Fprintf(out, "  Temporal UI    %s\n", l.UIURL())
 	fmt.Fprintf(out, "  Kubernetes     %s\n", l.APIServerURL())
-	fmt.Fprintf(out, "  simulated EC2  %s\n", l.EC2SimURL())
+	if flags.provider == lab.ProviderAWS {
+		fmt.Fprintf(out, "  simulated EC2  %s\n", l.EC2SimURL())
+	}
 	fmt.Fprintf(out, "  environment    . %s\n", filepath.Join(l.Dir(), "env"))
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping")

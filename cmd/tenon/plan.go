@@ -164,7 +164,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + account.VolumePrice(class),
 			Packing: plan.Packing(flags.packing).For(pool)})
 	}
-	overlays, problems := plan.NewOverlays(cluster.Overlays, input.Pools)
+	overlays, problems := plan.NewOverlays(cluster.Snapshot.LabelKeys, cluster.Overlays, input.Pools)
 	for i := range input.Pools {
 		input.Pools[i].Types = overlays.Apply(input.Pools[i].NodePool, input.Pools[i].Types)
 	}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -82,7 +81,7 @@ func reportOf(in plan.Input, packed plan.Plan, currency string) (*planReport, er
 		claim := &packed.Claims[i]
 		counts[claim.NodePool]++
 		name := fmt.Sprintf("%s-%d", claim.NodePool, counts[claim.NodePool])
-		node, err := plannedNodeOf(claim, pools[claim.NodePool], name)
+		node, err := plannedNodeOf(in.Snapshot.LabelKeys, claim, pools[claim.NodePool], name)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +100,7 @@ func reportOf(in plan.Input, packed plan.Plan, currency string) (*planReport, er
 }
 
 // plannedNodeOf describes a claim's node as it would be launched.
-func plannedNodeOf(claim *plan.Claim, pool *plan.Pool, name string) (plannedNode, error) {
+func plannedNodeOf(keys cloud.LabelKeys, claim *plan.Claim, pool *plan.Pool, name string) (plannedNode, error) {
 	object, err := claim.NodeClaim(pool.NodePool, name)
 	if err != nil {
 		return plannedNode{}, fmt.Errorf("NodePool %s: %w", claim.NodePool, err)
@@ -117,13 +116,13 @@ func plannedNodeOf(claim *plan.Claim, pool *plan.Pool, name string) (plannedNode
 	node.InstanceType = typ.Name
 	maps.Copy(node.Labels, typ.Labels)
 	node.Labels[karpv1.CapacityTypeLabelKey] = claim.CapacityType
-	node.Labels[awsv1.LabelInstanceTenancy] = plan.Tenancy(object)
+	node.Labels[keys.Tenancy] = plan.Tenancy(keys, object)
 	node.Arch = typ.Labels[corev1.LabelArchStable]
 	if offering != nil {
 		node.Zone = offering.Zone
 		node.Labels[corev1.LabelTopologyZone] = offering.Zone
 		if offering.ZoneID != "" {
-			node.Labels["topology.k8s.aws/zone-id"] = offering.ZoneID
+			node.Labels[keys.ZoneID] = offering.ZoneID
 		}
 	}
 	return node, nil

@@ -27,6 +27,9 @@ var layers = [][]string{
 	{"cmd"},
 }
 
+// providers are the packages of particular providers, and of their simulators.
+var providers = []string{Module + "/api/aws", Module + "/cloud/aws", Module + "/cloud/ec2sim", Module + "/cloud/kwok"}
+
 // bans are imports that are forbidden whatever the layer.
 var bans = []struct {
 	reason string
@@ -68,13 +71,42 @@ var bans = []struct {
 	{
 		reason: "the contract of a provider knows no provider",
 		tree:   "cloud",
-		reach:  nil,
-		direct: []string{Module + "/cloud/ec2sim"},
+		reach:  append(providers, Module+"/cloud/cloudtest"),
 	},
 	{
 		reason: "the starter says what is to be done, and workflows have it done: what both need of a claim or a Node is in api or workflows",
 		tree:   "starter",
 		reach:  []string{Module + "/activities"},
+	},
+	{
+		reason: "a provider's words come from the provider (cloud.Kind)",
+		tree:   "plan",
+		reach:  providers,
+	},
+	{
+		reason: "a provider's words come from the provider (cloud.Kind)",
+		tree:   "cluster",
+		reach:  providers,
+	},
+	{
+		reason: "a provider's words come from the provider (cloud.Kind)",
+		tree:   "workflows",
+		reach:  providers,
+	},
+	{
+		reason: "a provider's words come from the provider (cloud.Kind)",
+		tree:   "activities",
+		reach:  providers,
+	},
+	{
+		reason: "a provider's words come from the provider (cloud.Kind)",
+		tree:   "starter",
+		reach:  providers,
+	},
+	{
+		reason: "the tests of every provider know none",
+		tree:   "cloud/cloudtest",
+		reach:  providers,
 	},
 	{
 		reason: "what only people read needs no workflow",

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -46,7 +47,7 @@ type builder struct {
 func (m *Manifests) Cluster(now time.Time) (*Cluster, error) {
 	b := &builder{
 		objects: m.objects, interner: new(plan.Interner), admission: *newAdmission(m.objects), bound: map[string][]*plan.Pod{},
-		snapshot: &plan.Snapshot{Time: now, Namespaces: map[string]map[string]string{}},
+		snapshot: &plan.Snapshot{Time: now, Namespaces: map[string]map[string]string{}, LabelKeys: nodeclass.Labels()},
 	}
 	b.storage()
 	b.workloads()

@@ -103,10 +103,11 @@ func (a *Account) Close() error {
 // the class and what would keep it from becoming Ready.
 func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, []string, error) {
 	resolved, notes := assumed(class)
-	status, err := a.provider.ResolveNodeClass(ctx, resolved)
+	found, err := a.provider.ResolveNodeClass(ctx, resolved)
 	if err != nil {
 		return nil, nil, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err)
 	}
+	status := found.(*awsv1.EC2NodeClass).Status
 	switch known := zonesOf(class.Status.Subnets); {
 	case known == nil:
 		notes = append(notes, "its subnets are not known offline: one in each zone is assumed")

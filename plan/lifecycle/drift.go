@@ -73,13 +73,18 @@ func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate
 	changed := func(field, is, was string) {
 		changes = append(changes, fmt.Sprintf("spec.template.%s is %s and was %s", field, is, was))
 	}
-	ours := func(key string) bool { return karpv1.RestrictedLabel(key) != nil || karpv1.WellKnownLabel(key) }
+	provider := ""
+	if claim.Spec.NodeClassRef != nil {
+		provider = claim.Spec.NodeClassRef.Group
+	}
+	ours := func(key string) bool {
+		return karpv1.RestrictedLabel(key) != nil || karpv1.WellKnownLabel(key) || provider != "" && karpv1.LabelDomain(key) == provider
+	}
 	mapChanges("metadata.labels", template.Labels, claim.Labels, func(key string) bool {
 		return ours(key) || slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key })
 	}, changed)
 	mapChanges("metadata.annotations", template.Annotations, claim.Annotations, func(key string) bool {
-		domain := karpv1.LabelDomain(key)
-		return ours(key) || domain == "tenon.sh" || domain == karpv1.AWSLabelDomain
+		return ours(key) || karpv1.LabelDomain(key) == "tenon.sh"
 	}, changed)
 	is, was := &template.Spec, &claim.Spec
 	life := func(d karpv1.NillableDuration) string { return karpv1.NillableDuration{Duration: d.Duration}.String() } // 1h is 60m

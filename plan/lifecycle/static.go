@@ -128,7 +128,7 @@ func StaticClaim(in *model.Input, pool model.Pool) (claim model.Claim, why strin
 	if err != nil {
 		return model.Claim{}, err.Error()
 	}
-	keys, err := market.Offerings(object, pool.Types, in.Unavailable, in.Snapshot.Time, in.MinValues)
+	keys, err := market.Offerings(in.Snapshot.LabelKeys, object, pool.Types, in.Unavailable, in.Snapshot.Time, in.MinValues)
 	if err != nil {
 		return model.Claim{}, "no instance type and available offering meets its requirements"
 	}

@@ -6,15 +6,12 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
 )
-
-// zoneIDLabel is the label for a zone's identity across accounts.
-const zoneIDLabel = "topology.k8s.aws/zone-id"
 
 // typeLabel is the value of a label that follows from an instance type.
 func typeLabel(typ *cloud.InstanceType, key string) (value string, present bool) {
@@ -52,7 +49,7 @@ func (m *Market) Label(mach *Machine, key string) (value string, present bool) {
 		return "\x00", true
 	case key == karpv1.NodeRegisteredLabelKey || key == karpv1.NodeInitializedLabelKey:
 		return "true", true
-	case !ofReservation(key):
+	case !m.Keys.OfReservation(key):
 		value, present = m.Sellers[mach.Pool].Labels[key]
 	case mach.Reservation != Unreserved:
 		return m.Reservations[mach.Reservation].labels[key], true
@@ -73,13 +70,13 @@ func templateLabels(pool *karpv1.NodePool) map[string]string {
 
 // offeredLabels returns the labels of a node that follow from the zone of an offering, including those with deprecated
 // keys.
-func offeredLabels(typ *cloud.InstanceType, offering *cloud.Offering) map[string]string {
+func offeredLabels(keys cloud.LabelKeys, typ *cloud.InstanceType, offering *cloud.Offering) map[string]string {
 	labels := map[string]string{corev1.LabelTopologyZone: offering.Zone}
 	if region := typ.Labels[corev1.LabelTopologyRegion]; region != "" {
 		labels[corev1.LabelTopologyRegion] = region
 	}
-	if offering.ZoneID != "" {
-		labels[zoneIDLabel] = offering.ZoneID
+	if offering.ZoneID != "" && keys.ZoneID != "" {
+		labels[keys.ZoneID] = offering.ZoneID
 	}
 	AddDeprecated(labels)
 	return labels
@@ -95,42 +92,38 @@ func AddDeprecated(labels map[string]string) {
 }
 
 // offeringLabels are the labels that follow from an offering.
-func offeringLabels(typ *cloud.InstanceType, o *cloud.Offering) map[string]string {
-	labels := offeredLabels(typ, o)
+func offeringLabels(keys cloud.LabelKeys, typ *cloud.InstanceType, o *cloud.Offering) map[string]string {
+	labels := offeredLabels(keys, typ, o)
 	labels[karpv1.CapacityTypeLabelKey] = o.CapacityType
-	maps.Copy(labels, reservationLabels(o))
+	maps.Copy(labels, reservationLabels(keys, o))
 	return labels
 }
 
 // reservationLabels are the labels that only machines of a reservation have.
-func reservationLabels(o *cloud.Offering) map[string]string {
-	if o.ReservationID == "" {
+func reservationLabels(keys cloud.LabelKeys, o *cloud.Offering) map[string]string {
+	if o.ReservationID == "" || keys.ReservationID == "" {
 		return nil
 	}
 	return map[string]string{
-		awsv1.LabelCapacityReservationID:            o.ReservationID,
-		awsv1.LabelCapacityReservationType:          cmp.Or(o.ReservationType, string(awsv1.CapacityReservationTypeDefault)),
-		awsv1.LabelCapacityReservationInterruptible: strconv.FormatBool(o.ReservationInterruptible),
+		keys.ReservationID:            o.ReservationID,
+		keys.ReservationType:          cmp.Or(o.ReservationType, cloud.ReservationDefault),
+		keys.ReservationInterruptible: strconv.FormatBool(o.ReservationInterruptible),
 	}
 }
 
-// ofReservation says whether a label is one of reservationLabels.
-func ofReservation(key string) bool {
-	switch key {
-	case awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible:
-		return true
-	}
-	return false
+// wellKnown returns the labels that are known of every machine before it is launched.
+func wellKnown(keys cloud.LabelKeys) sets.Set[string] {
+	return karpv1.WellKnownLabels().Insert(keys.OfType...)
 }
 
 // byOffering splits conditions into those on labels that follow from an offering, and those on other labels. Conditions on
 // the tenancy are in neither, because every type can be launched with any, unless they leave none.
-func byOffering(conditions model.Term) (ofOffering, others model.Term) {
-	_, tenable := conditions.Tenancy()
+func byOffering(keys cloud.LabelKeys, conditions model.Term) (ofOffering, others model.Term) {
+	_, tenable := conditions.Tenancy(keys)
 	for _, c := range conditions {
 		switch {
-		case c.Key == awsv1.LabelInstanceTenancy && tenable:
-		case c.Key == corev1.LabelTopologyZone, c.Key == corev1.LabelTopologyRegion, c.Key == zoneIDLabel, c.Key == karpv1.CapacityTypeLabelKey, ofReservation(c.Key):
+		case c.Key == keys.Tenancy && tenable:
+		case c.Key == corev1.LabelTopologyZone, c.Key == corev1.LabelTopologyRegion, c.Key == keys.ZoneID, c.Key == karpv1.CapacityTypeLabelKey, keys.OfReservation(c.Key):
 			ofOffering = append(ofOffering, c)
 		default:
 			others = append(others, c)

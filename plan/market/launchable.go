@@ -3,9 +3,7 @@ package market
 import (
 	"math"
 	"slices"
-	"strings"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 )
@@ -24,7 +22,7 @@ import (
 // OddityOf returns the oddity of a machine for pods that ask for a device (asked), or do not.
 func OddityOf(typ *cloud.InstanceType, devices, asked bool) Oddity {
 	switch {
-	case strings.HasPrefix(typ.Labels[awsv1.LabelInstanceSize], "metal"): // all such types have a size of that name, and no others
+	case typ.BareMetal:
 		return BareMetal
 	case devices && !asked:
 		return IdleDevices

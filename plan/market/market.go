@@ -123,6 +123,7 @@ type Market struct {
 	Zones      []string
 	ZoneLabels []map[string]string // what nodes in a zone have, by zone
 	WellKnown  sets.Set[string]
+	Keys       cloud.LabelKeys
 	Policy     model.MinValuesPolicy
 	// Nominates says that the kube-scheduler will follow the plan.
 	Nominates bool
@@ -194,6 +195,7 @@ const Unreserved = -1
 
 // reservation is what is known of a capacity reservation.
 type reservation struct {
+	id     string
 	labels map[string]string
 	// Left is how many of its machines are not planned for yet.
 	Left int

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -22,10 +21,10 @@ var ErrNothingToLaunch = errors.New("no instance type and available offering mee
 // requests, which include DaemonSets. The rules in launchable.go decide which of them may be launched, as far as minValues
 // permits. Of several reservations for a type in a zone, the one with the most room is named. Errors wrap
 // ErrNothingToLaunch.
-func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time,
+func Offerings(keys cloud.LabelKeys, claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time,
 	now time.Time, policy model.MinValuesPolicy,
 ) ([]cloud.OfferingKey, error) {
-	offered, err := salesFor(claim, types, unavailable, now)
+	offered, err := salesFor(keys, claim, types, unavailable, now)
 	if err != nil {
 		return nil, err
 	}
@@ -35,15 +34,15 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 		return nil, fmt.Errorf("NodeClaim %s: all spot costs more than on-demand would (%s an hour): %w", claim.Name,
 			cloud.Money(offered[0].offering.Zone, model.MaxPrice(claim)), ErrNothingToLaunch)
 	}
-	keys, met := choices(worthwhile, offered, minimums)
+	chosen, met := choices(worthwhile, offered, minimums)
 	if !met {
-		keys, met = choices(offered, offered, minimums)
+		chosen, met = choices(offered, offered, minimums)
 	}
 	relaxed := policy == model.MinValuesBestEffort || claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
 	if !met && !relaxed {
 		return nil, fmt.Errorf("too few values to choose from for minValues: %w", ErrNothingToLaunch)
 	}
-	return keys, nil
+	return chosen, nil
 }
 
 // sale is one offering of one type.
@@ -57,10 +56,10 @@ type sale struct {
 }
 
 // salesFor returns the offerings that meet a claim's requirements, of types that hold its requests.
-func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) ([]sale, error) {
-	ofOffering, ofType := byOffering(model.ConditionsOf(claim.Spec.Requirements))
-	wellKnown := karpv1.WellKnownLabels()
-	ofType = slices.DeleteFunc(ofType, func(c model.Condition) bool { return !wellKnown.Has(c.Key) })
+func salesFor(keys cloud.LabelKeys, claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) ([]sale, error) {
+	ofOffering, ofType := byOffering(keys, model.ConditionsOf(claim.Spec.Requirements))
+	known := wellKnown(keys)
+	ofType = slices.DeleteFunc(ofType, func(c model.Condition) bool { return !known.Has(c.Key) })
 	asks := &model.Class{Requests: model.ResourcesOf(claim.Spec.Resources.Requests)}
 	dims := NewDimensions([]*model.Class{asks})
 	request, device := dims.Vector(asks.Requests), model.AsksDevice(asks)
@@ -78,7 +77,7 @@ func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable 
 			if rank < 0 || usedUp || !availableNow(offering, typ, unavailable, now) {
 				continue
 			}
-			if labels := offeringLabels(typ, offering); ofOffering.Admits(labels) {
+			if labels := offeringLabels(keys, typ, offering); ofOffering.Admits(labels) {
 				sales = append(sales, sale{typ: typ, offering: offering, labels: labels, rank: rank, odd: odd})
 			}
 		}
@@ -149,7 +148,7 @@ func oneReservationEach(sales []sale) []sale {
 
 // block says that the sale is a capacity block.
 func (s *sale) block() bool {
-	return s.offering.ReservationType == string(awsv1.CapacityReservationTypeCapacityBlock)
+	return s.offering.ReservationType == cloud.ReservationBlock
 }
 
 // label returns the value of a label on a node from this sale; empty if it has none.

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -19,7 +18,7 @@ import (
 // them ask for a tenancy.
 func NewMarket(in *model.Input, dims *Dimensions, tenanted bool) *Market {
 	m := &Market{
-		Now: in.Snapshot.Time, Dims: dims, Tenanted: tenanted, WellKnown: karpv1.WellKnownLabels(), Policy: in.MinValues,
+		Now: in.Snapshot.Time, Dims: dims, Tenanted: tenanted, WellKnown: wellKnown(in.Snapshot.LabelKeys), Keys: in.Snapshot.LabelKeys, Policy: in.MinValues,
 		Nominates: in.Nominates, Without: in.Without, Unavailable: in.Unavailable, Asked: make([]int64, dims.Count()),
 	}
 	pools := slices.Clone(in.Pools)
@@ -54,7 +53,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 	var ofType, ofZone, ofOffering model.Term
 	for _, c := range requirements {
 		switch {
-		case c.Key == karpv1.CapacityTypeLabelKey || ofReservation(c.Key):
+		case c.Key == karpv1.CapacityTypeLabelKey || m.Keys.OfReservation(c.Key):
 			ofOffering = append(ofOffering, c)
 		case m.Zonal(c.Key):
 			ofZone = append(ofZone, c)
@@ -132,28 +131,29 @@ func labelPool(m *Market, s *Seller, requirements model.Term) {
 // labelTenancy leaves the tenancy to the pods if any of them ask for one. Otherwise the pool's machines get the preferred
 // tenancy that the pool allows. If it allows none, no machine meets its requirements.
 func labelTenancy(m *Market, s *Seller, requirements model.Term) {
-	tenancy, ok := requirements.Tenancy()
-	if _, fixed := s.Labels[awsv1.LabelInstanceTenancy]; fixed || !ok {
+	key := m.Keys.Tenancy
+	tenancy, ok := requirements.Tenancy(m.Keys)
+	if _, fixed := s.Labels[key]; fixed || !ok || key == "" {
 		return
 	}
 	if !m.Tenanted {
-		s.Labels[awsv1.LabelInstanceTenancy] = tenancy
+		s.Labels[key] = tenancy
 		return
 	}
-	open := model.Term{model.NewCondition(awsv1.LabelInstanceTenancy, corev1.NodeSelectorOpIn, model.Tenancies())}
+	open := model.Term{model.NewCondition(key, corev1.NodeSelectorOpIn, model.Tenancies())}
 	for _, c := range requirements {
-		if c.Key == awsv1.LabelInstanceTenancy {
+		if c.Key == key {
 			open = append(open, c)
 		}
 	}
-	s.Open[awsv1.LabelInstanceTenancy] = open
+	s.Open[key] = open
 }
 
 // addMachine adds one machine with the given capacity type and reservation, if it is offered in any of the zones.
 func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, mach Machine, zones uint64) {
 	key := cloud.OfferingKey{InstanceType: typ.Name, CapacityType: CapacityTypes[mach.Capacity]}
 	if mach.Reservation != Unreserved {
-		key.ReservationID = m.Reservations[mach.Reservation].id()
+		key.ReservationID = m.Reservations[mach.Reservation].id
 	}
 	mach.Pool, mach.Typ, mach.Size, mach.Where = pool, typ, model.ResourcesOf(typ.Capacity), Everywhere
 	mach.Prices = make([]float64, len(m.Zones))

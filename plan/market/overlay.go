@@ -29,6 +29,7 @@ type Overlays struct {
 
 // overlay is a NodeOverlay with its requirements split by what has to be known to evaluate them.
 type overlay struct {
+	keys   cloud.LabelKeys
 	object *v1alpha1.NodeOverlay
 	// ofType are about the labels of instance type and NodePool, ofOffering about those of an offering.
 	ofType, ofOffering model.Term
@@ -45,7 +46,7 @@ type OverlayProblem struct {
 // NewOverlays finds the NodeOverlays that apply to pools, and what is wrong with the others, by name. An overlay that sets
 // what another one of the same weight has set, in any pool, applies nowhere; of two such overlays the one whose name sorts
 // last applies, as with Karpenter. The types of the pools have to be as the cloud reports them.
-func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, map[string]OverlayProblem) {
+func NewOverlays(keys cloud.LabelKeys, all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, map[string]OverlayProblem) {
 	problems := map[string]OverlayProblem{}
 	o := &Overlays{}
 	setBy, weight := map[string]string{}, int32(0) // what those of one weight set
@@ -61,7 +62,7 @@ func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, ma
 			weight = weightOf(object)
 			clear(setBy)
 		}
-		one := newOverlay(object)
+		one := newOverlay(keys, object)
 		fields := one.fields(pools)
 		if i := slices.IndexFunc(fields, func(f string) bool { return setBy[f] != "" }); i >= 0 {
 			problems[object.Name] = OverlayProblem{v1alpha1.ReasonConflict, fmt.Sprintf(
@@ -78,13 +79,13 @@ func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, ma
 
 func weightOf(o *v1alpha1.NodeOverlay) int32 { return ptr.Deref(o.Spec.Weight, 0) }
 
-func newOverlay(object *v1alpha1.NodeOverlay) overlay {
+func newOverlay(keys cloud.LabelKeys, object *v1alpha1.NodeOverlay) overlay {
 	var conditions model.Term
 	for _, r := range object.Spec.Requirements {
 		conditions = append(conditions, model.NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values))
 	}
-	o := overlay{object: object}
-	o.ofOffering, o.ofType = byOffering(conditions)
+	o := overlay{keys: keys, object: object}
+	o.ofOffering, o.ofType = byOffering(keys, conditions)
 	return o
 }
 
@@ -119,7 +120,7 @@ func (o *overlay) offerings(typ *cloud.InstanceType, labels map[string]string) [
 	}
 	var found []int
 	for i := range typ.Offerings {
-		if len(o.ofOffering) == 0 || o.ofOffering.Admits(offeringLabels(typ, &typ.Offerings[i])) {
+		if len(o.ofOffering) == 0 || o.ofOffering.Admits(offeringLabels(o.keys, typ, &typ.Offerings[i])) {
 			found = append(found, i)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -17,7 +16,7 @@ func countReservations(m *Market, in *model.Input) {
 	for _, pool := range in.Pools {
 		for _, typ := range pool.Types {
 			for i := range typ.Offerings {
-				countReservation(known, typ, &typ.Offerings[i])
+				countReservation(m.Keys, known, typ, &typ.Offerings[i])
 			}
 		}
 	}
@@ -31,7 +30,7 @@ func countReservations(m *Market, in *model.Input) {
 	}
 }
 
-func countReservation(known map[string]*reservation, typ *cloud.InstanceType, o *cloud.Offering) {
+func countReservation(keys cloud.LabelKeys, known map[string]*reservation, typ *cloud.InstanceType, o *cloud.Offering) {
 	if o.ReservationID == "" || o.CapacityType != karpv1.CapacityTypeReserved {
 		return
 	}
@@ -40,10 +39,10 @@ func countReservation(known map[string]*reservation, typ *cloud.InstanceType, o 
 		r.Left = min(r.Left, o.ReservationCapacity)
 		return
 	}
-	labels := reservationLabels(o)
+	labels := reservationLabels(keys, o)
 	labels[corev1.LabelInstanceTypeStable], labels[corev1.LabelTopologyZone] = typ.Name, o.Zone
 	labels[karpv1.CapacityTypeLabelKey] = karpv1.CapacityTypeReserved
-	known[o.ReservationID] = &reservation{labels: labels, Left: o.ReservationCapacity}
+	known[o.ReservationID] = &reservation{id: o.ReservationID, labels: labels, Left: o.ReservationCapacity}
 }
 
 // setAside subtracts one machine from each reservation that a claim may be launched into, as far as is known, if the claim
@@ -64,13 +63,10 @@ func setAside(m *Market, conditions model.Term) {
 	}
 }
 
-// id is the reservation's name.
-func (r *reservation) id() string { return r.labels[awsv1.LabelCapacityReservationID] }
-
 // ReservedBy is the id of the reservation that a machine uses; empty if there is none.
 func (m *Market) ReservedBy(index int) string {
 	if r := m.Machines[index].Reservation; r != Unreserved {
-		return m.Reservations[r].id()
+		return m.Reservations[r].id
 	}
 	return ""
 }

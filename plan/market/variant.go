@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/solve"
 )
@@ -115,14 +114,14 @@ func narrow(m *Market, v *Variant, conditions model.Term) {
 		return
 	}
 	for _, s := range m.Sellers {
-		if _, ok := s.Settle(v.Custom); !ok {
+		if _, ok := m.Settle(s, v.Custom); !ok {
 			v.Machines.Exclude(m.Of(s))
 		}
 	}
 }
 
 // Settle finds the values of a pool's open labels under further conditions.
-func (s *Seller) Settle(custom model.Term) (map[string]string, bool) {
+func (m *Market) Settle(s *Seller, custom model.Term) (map[string]string, bool) {
 	if len(s.Open) == 0 {
 		return nil, true
 	}
@@ -135,8 +134,8 @@ func (s *Seller) Settle(custom model.Term) (map[string]string, bool) {
 			}
 		}
 		value, present, ok := all.Resolve()
-		if key == awsv1.LabelInstanceTenancy {
-			value, ok = all.Tenancy()
+		if key == m.Keys.Tenancy {
+			value, ok = all.Tenancy(m.Keys)
 		}
 		if !ok {
 			return nil, false

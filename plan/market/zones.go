@@ -22,7 +22,7 @@ func numberZones(m *Market, pools []model.Pool) {
 		for _, typ := range pool.Types {
 			for i := range typ.Offerings {
 				if labels[typ.Offerings[i].Zone] == nil {
-					labels[typ.Offerings[i].Zone] = offeredLabels(typ, &typ.Offerings[i])
+					labels[typ.Offerings[i].Zone] = offeredLabels(m.Keys, typ, &typ.Offerings[i])
 				}
 			}
 		}
@@ -40,7 +40,7 @@ func numberZones(m *Market, pools []model.Pool) {
 // Zonal says whether a label follows from the zone.
 func (m *Market) Zonal(key string) bool {
 	key = model.NormalizedKey(key)
-	return key == corev1.LabelTopologyZone || key == zoneIDLabel || key == corev1.LabelTopologyRegion
+	return key == corev1.LabelTopologyZone || key == m.Keys.ZoneID || key == corev1.LabelTopologyRegion
 }
 
 // ZoneMask is the set of zones that a term allows.

@@ -40,6 +40,8 @@ type Snapshot struct {
 	DisruptionBudgets []*DisruptionBudget
 	// Namespaces are the labels of all namespaces, by name. Affinity between pods selects namespaces by them.
 	Namespaces map[string]map[string]string
+	// LabelKeys are the provider's keys of labels.
+	LabelKeys cloud.LabelKeys
 	// Storage holds the volumes, their claims and the StorageClasses.
 	Storage Storage
 }

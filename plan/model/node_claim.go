@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // LaunchKey returns a hash of everything that claims must have in common to be launched together.
@@ -41,7 +41,7 @@ func MaxPrice(claim *karpv1.NodeClaim) float64 {
 
 // Narrowed returns the pool's requirements, with the claim's instance types, capacity type, zones and reservation and the
 // settled values of custom labels. These come first, and settled is their number.
-func Narrowed(pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequirementWithMinValues, settled int) {
+func Narrowed(keys cloud.LabelKeys, pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequirementWithMinValues, settled int) {
 	in := func(key string, values []string) karpv1.NodeSelectorRequirementWithMinValues {
 		return karpv1.NodeSelectorRequirementWithMinValues{
 			Key: key, Operator: corev1.NodeSelectorOpIn, Values: slices.Sorted(slices.Values(values))}
@@ -52,7 +52,7 @@ func Narrowed(pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequ
 		in(corev1.LabelTopologyZone, c.Zones),
 	}
 	if c.Reservation != "" {
-		result = append(result, in(awsv1.LabelCapacityReservationID, []string{c.Reservation}))
+		result = append(result, in(keys.ReservationID, []string{c.Reservation}))
 	}
 	for _, key := range SortedKeys(c.Labels) {
 		result = append(result, in(key, []string{c.Labels[key]}))

@@ -107,7 +107,7 @@ func comingNode(m *market.Market, b *PlannedNode, name string, keys []string) *E
 	seller := m.Sellers[mach.Pool]
 	s := &ExistingNode{options: Holders(m, seller, b), zones: b.Zones & mach.Zones}
 	labels := map[string]string{}
-	maps.Copy(labels, labelsOf(seller, b))
+	maps.Copy(labels, labelsOf(m, seller, b))
 	for _, key := range keys {
 		value, present := m.Label(mach, key)
 		for i := range s.options.All {

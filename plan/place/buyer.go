@@ -163,7 +163,7 @@ func addKinds(m *market.Market, p *solve.Problem, demands []*Demand, sold []cand
 		if len(d.variants[way].Custom) == 0 {
 			return true
 		}
-		_, ok := market.SellerOf(m, sold[machine].index).Settle(custom)
+		_, ok := m.Settle(market.SellerOf(m, sold[machine].index), custom)
 		return ok
 	}
 }

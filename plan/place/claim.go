@@ -48,7 +48,7 @@ func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launc
 	for i, b := range planned {
 		b.Zones &= m.Machines[b.Machine].Where
 		b.Machine = cheapest(m, holders[i], b.Zones, b.Machine)
-		labels := labelsOf(s, b)
+		labels := labelsOf(m, s, b)
 		zones := b.Zones & zonesOf(m, holders[i].All)
 		key := fmt.Sprint(b.Machine, zones, labels)
 		if len(s.Minimums) > 0 {
@@ -114,8 +114,8 @@ func modest(m *market.Market, s *market.Seller, b *PlannedNode, set market.Bitse
 
 // labelsOf returns the custom labels of a planned node that are in no template: those the pool requires, and those its
 // pods settled.
-func labelsOf(s *market.Seller, b *PlannedNode) map[string]string {
-	labels, _ := s.Settle(b.custom)
+func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]string {
+	labels, _ := m.Settle(s, b.custom)
 	if len(labels) == 0 {
 		return s.Required
 	}
@@ -205,7 +205,7 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	if !math.IsInf(most, 1) && len(g.Seller.Minimums) == 0 {
 		template.MaxPricePerHour = max(most, template.PricePerHour)
 	}
-	requirements, settled := model.Narrowed(g.Seller.NodePool, &template)
+	requirements, settled := model.Narrowed(m.Keys, g.Seller.NodePool, &template)
 	template.Group = template.LaunchKey()
 	daemons := m.Dims.Vector(model.ResourcesOf(first.Typ.Allocatable))
 	solve.Subtract(daemons, first.Usable, 1)

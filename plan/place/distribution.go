@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -43,7 +42,7 @@ type Distribution struct {
 func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority bool) *Distribution {
 	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
 	podGroups := podGroupsOf(in, book, t, pods, byPriority)
-	m := market.NewMarket(in, dimensionsOf(in, podGroups), slices.ContainsFunc(podGroups, (*PodGroup).asksTenancy))
+	m := market.NewMarket(in, dimensionsOf(in, podGroups), asksFor(podGroups, in.Snapshot.LabelKeys.Tenancy))
 	m.Book, m.Hosts = book, t.Hosts
 	market.TellRemote(m, waiting)
 	if len(t.Groups) > 0 {
@@ -85,11 +84,13 @@ func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
 	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
 }
 
-// asksTenancy says whether the pods ask for a tenancy, or are to be spread over tenancies.
-func (it *PodGroup) asksTenancy() bool {
-	about := func(c model.Condition) bool { return c.Key == awsv1.LabelInstanceTenancy }
-	return slices.ContainsFunc(it.terms, func(t model.Term) bool { return slices.ContainsFunc(t, about) }) ||
-		slices.ContainsFunc(it.Class.Spread, func(s corev1.TopologySpreadConstraint) bool { return s.TopologyKey == awsv1.LabelInstanceTenancy })
+// asksFor says whether any pods ask for values of a label, or are to be spread over them.
+func asksFor(podGroups []*PodGroup, label string) bool {
+	about := func(c model.Condition) bool { return c.Key == label }
+	return slices.ContainsFunc(podGroups, func(it *PodGroup) bool {
+		return slices.ContainsFunc(it.terms, func(t model.Term) bool { return slices.ContainsFunc(t, about) }) ||
+			slices.ContainsFunc(it.Class.Spread, func(s corev1.TopologySpreadConstraint) bool { return s.TopologyKey == label })
+	})
 }
 
 // kind distinguishes pod groups that ask for different labels of a node, or tolerate different taints.

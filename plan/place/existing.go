@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -97,7 +96,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 		switch {
 		case m.Zonal(c.Key):
 			zonal = append(zonal, c)
-		case c.Key == awsv1.LabelInstanceTenancy: // any machine can have any
+		case c.Key == m.Keys.Tenancy: // any machine can have any
 		case m.WellKnown.Has(c.Key):
 			s.options.Intersect(m.Admitted(&c))
 		}

@@ -66,7 +66,7 @@ func (b *PlannedNode) Take(m *market.Market, d *Demand) {
 		if !v.Machines.Has(b.Machine) || v.Zones&b.Zones == 0 {
 			continue
 		}
-		if _, ok := market.SellerOf(m, b.Machine).Settle(slices.Concat(b.custom, v.Custom)); ok {
+		if _, ok := m.Settle(market.SellerOf(m, b.Machine), slices.Concat(b.custom, v.Custom)); ok {
 			b.add(d, i, n)
 			return
 		}

@@ -257,8 +257,6 @@ type phrase struct{ place, kind string }
 // itself.
 const wordy = 3
 
-const familyKey = "karpenter.k8s.aws/instance-family"
-
 // describe puts the labels, zones and rooms of a conflict into words.
 func (o *obstacles) describe(conflict []*barrier) phrase {
 	place, noun := "", "instance type"
@@ -274,7 +272,7 @@ func (o *obstacles) describe(conflict []*barrier) phrase {
 			place = zonesNamed(c)
 		case short && (c.Key == karpv1.CapacityTypeLabelKey || c.Key == corev1.LabelArchStable):
 			adjectives = append(adjectives, model.List(c.Values, "or"))
-		case short && (c.Key == corev1.LabelInstanceTypeStable || c.Key == familyKey) && noun == "instance type":
+		case short && (c.Key == corev1.LabelInstanceTypeStable || c.Key == o.m.Keys.Family) && noun == "instance type":
 			noun = model.List(c.Values, "or")
 		default:
 			with = append(with, c.String())

@@ -216,6 +216,6 @@ func (b *VolumeIndex) labelled(key string) bool {
 		_, ok := pool.Spec.Template.Labels[key]
 		return ok || slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, asked)
 	}
-	return key == corev1.LabelHostname || karpv1.WellKnownLabel(key) ||
+	return key == corev1.LabelHostname || karpv1.WellKnownLabel(key) || slices.Contains(b.Snapshot.LabelKeys.OfType, key) ||
 		slices.ContainsFunc(b.Snapshot.Nodes, onNode) || slices.ContainsFunc(b.Snapshot.NodePools, inPool)
 }

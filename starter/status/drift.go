@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -25,17 +24,17 @@ const (
 
 // DriftCloud is the part of a provider that is needed to find drift.
 type DriftCloud interface {
-	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error)
+	InstanceTypes(ctx context.Context, class cloud.NodeClass) ([]*cloud.InstanceType, error)
 	Instances(ctx context.Context, query cloud.Query) ([]cloud.Instance, error)
-	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error)
+	Drift(ctx context.Context, class cloud.NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error)
 }
 
 // drift determines which claims are no longer what their pools and classes would make. It asks the cloud for the
 // instances, and remembers the answer.
 type drift struct {
 	cloud DriftCloud
-	// class finds an EC2NodeClass.
-	class func(name string) *awsv1.EC2NodeClass
+	// class finds a node class.
+	class func(name string) cloud.NodeClass
 	log   *zap.Logger
 	// instances are the cloud's last answers, by provider id; askedAt is when it was asked, askAt when it will be asked
 	// for all again.
@@ -119,7 +118,7 @@ func (d *drift) drifts(ctx context.Context, judged map[string]*owned, now time.T
 			mold = d.mold(pool)
 			molds[pool.Name] = mold
 		}
-		class := ownClass(claim)
+		class := ownClass(d.specs.kind, claim)
 		types, known := classes[class]
 		if !known {
 			types = d.types(ctx, class)
@@ -181,7 +180,7 @@ func (d *drift) driftsOf(ctx context.Context, name string, questions []cloud.Dri
 	if err != nil {
 		unsettled()
 		if ctx.Err() == nil {
-			d.log.Warn("drift from an EC2NodeClass is not known", zap.String("nodeClass", name), zap.Error(err))
+			d.log.Warn("drift from a node class is not known", zap.String("nodeClass", name), zap.Error(err))
 		}
 		return
 	}
@@ -190,7 +189,7 @@ func (d *drift) driftsOf(ctx context.Context, name string, questions []cloud.Dri
 		// A class that is not resolved now cannot have been compared.
 		v.drift, v.settled = drifts[i], v.settled && class.IsTrue(karpv1.ConditionTypeReady)
 		if v.drift.Reason == cloud.DriftNodeClass {
-			fields := d.specs.changed(class, question.Claim.Annotations[awsv1.AnnotationEC2NodeClassHash])
+			fields := d.specs.changed(class, question.Claim.Annotations[d.specs.kind.HashKey])
 			v.vague = fields == ""
 			v.drift.Message = cmp.Or(fields, v.drift.Message)
 		}

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -42,7 +42,7 @@ type NodeClaimMirror interface {
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
 	Snapshot() *plan.Snapshot
 	Claims() []*karpv1.NodeClaim
-	NodeClass(name string) *awsv1.EC2NodeClass
+	NodeClass(name string) cloud.NodeClass
 }
 
 // NodeClaims keeps the conditions Drifted, Consolidatable and ConsistentStateFound of every NodeClaim up to date. As
@@ -69,9 +69,9 @@ type NodeClaims struct {
 }
 
 // NewNodeClaims returns the NodeClaims of a cluster; Run does the work. client must not read from a cache.
-func NewNodeClaims(client kube.Client, mirror NodeClaimMirror, provider DriftCloud, log *zap.Logger) *NodeClaims {
+func NewNodeClaims(kind cloud.Kind, client kube.Client, mirror NodeClaimMirror, provider DriftCloud, log *zap.Logger) *NodeClaims {
 	return &NodeClaims{kube: client, mirror: mirror, log: log, now: time.Now,
-		drift: &drift{cloud: provider, class: mirror.NodeClass, log: log, specs: classSpecs{}}}
+		drift: &drift{cloud: provider, class: mirror.NodeClass, log: log, specs: newClassSpecs(kind)}}
 }
 
 // Run keeps the claims until ctx ends. The first change after a quiet time shows at once; during a burst there is one

@@ -12,6 +12,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -52,10 +53,10 @@ func (l *largeCluster) WaitSynced(context.Context) error                     { r
 func (l *largeCluster) Fresh(time.Duration) error                            { return nil }
 func (l *largeCluster) Subscribe(...cluster.EventKind) *cluster.Subscription { return nil }
 func (l *largeCluster) Claims() []*karpv1.NodeClaim                          { return l.claims }
-func (l *largeCluster) NodeClass(string) *awsv1.EC2NodeClass                 { return l.class }
+func (l *largeCluster) NodeClass(string) cloud.NodeClass                     { return l.class }
 func (l *largeCluster) Snapshot() *plan.Snapshot                             { return l.snapshot }
 
-func (l *largeCluster) InstanceTypes(context.Context, *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+func (l *largeCluster) InstanceTypes(context.Context, cloud.NodeClass) ([]*cloud.InstanceType, error) {
 	return nil, nil
 }
 
@@ -63,7 +64,7 @@ func (l *largeCluster) Instances(context.Context, cloud.Query) ([]cloud.Instance
 	return l.instances, nil
 }
 
-func (l *largeCluster) Drift(_ context.Context, _ *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
+func (l *largeCluster) Drift(_ context.Context, _ cloud.NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
 	return make([]cloud.Drift, len(questions)), nil
 }
 
@@ -72,7 +73,7 @@ func BenchmarkClaimConditions(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
 			l := newLargeCluster(b, nodes)
-			keeper := NewNodeClaims(nil, l, l, zap.NewNop())
+			keeper := NewNodeClaims(nodeclass.Kind(), nil, l, l, zap.NewNop())
 			for b.Loop() {
 				if _, err := keeper.pass(b.Context()); err != nil {
 					b.Fatal(err)

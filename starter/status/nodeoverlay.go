@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -32,7 +31,7 @@ type NodeOverlayMirror interface {
 	WaitSynced(ctx context.Context) error
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
 	NodePools() []*karpv1.NodePool
-	NodeClass(name string) *awsv1.EC2NodeClass
+	NodeClass(name string) cloud.NodeClass
 	NodeOverlays() []*karpv1alpha1.NodeOverlay
 }
 
@@ -41,14 +40,15 @@ type NodeOverlays struct {
 	kube   kube.Client
 	mirror NodeOverlayMirror
 	// types returns the instance types of a class.
-	types func(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error)
-	log   *zap.Logger
+	types     func(ctx context.Context, class cloud.NodeClass) ([]*cloud.InstanceType, error)
+	labelKeys cloud.LabelKeys
+	log       *zap.Logger
 }
 
 // NewNodeOverlays returns the NodeOverlays of a cluster; Run does the work. client must not read from a cache. types
 // returns the instance types of a class.
-func NewNodeOverlays(client kube.Client, mirror NodeOverlayMirror, types func(context.Context, *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error), log *zap.Logger) *NodeOverlays {
-	return &NodeOverlays{kube: client, mirror: mirror, types: types, log: log}
+func NewNodeOverlays(keys cloud.LabelKeys, client kube.Client, mirror NodeOverlayMirror, types func(context.Context, cloud.NodeClass) ([]*cloud.InstanceType, error), log *zap.Logger) *NodeOverlays {
+	return &NodeOverlays{kube: client, mirror: mirror, types: types, labelKeys: keys, log: log}
 }
 
 // Run keeps the NodeOverlays until ctx ends.
@@ -67,7 +67,7 @@ func (s *NodeOverlays) pass(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 	pools, again := s.pools(ctx)
-	_, problems := plan.NewOverlays(overlays, pools)
+	_, problems := plan.NewOverlays(s.labelKeys, overlays, pools)
 	var errs []error
 	for _, overlay := range overlays {
 		if err := s.keep(ctx, overlay, problems[overlay.Name]); err != nil {

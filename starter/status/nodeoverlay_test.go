@@ -18,6 +18,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 )
 
 // overlayWorld is a cluster with overlays, and a cloud with one instance type for the classes it knows.
@@ -27,7 +28,7 @@ type overlayWorld struct {
 	client  kube.WithWatch
 	writes  int
 	pools   []*karpv1.NodePool
-	classes map[string]*awsv1.EC2NodeClass
+	classes map[string]cloud.NodeClass
 }
 
 func newOverlayWorld(t *testing.T, overlays ...*karpv1alpha1.NodeOverlay) *overlayWorld {
@@ -36,7 +37,7 @@ func newOverlayWorld(t *testing.T, overlays ...*karpv1alpha1.NodeOverlay) *overl
 	if err := karpv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &overlayWorld{t: t, pools: []*karpv1.NodePool{testPool("web")}, classes: map[string]*awsv1.EC2NodeClass{"default": {}}}
+	w := &overlayWorld{t: t, pools: []*karpv1.NodePool{testPool("web")}, classes: map[string]cloud.NodeClass{"default": &awsv1.EC2NodeClass{}}}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&karpv1alpha1.NodeOverlay{})
 	for _, overlay := range overlays {
 		builder = builder.WithObjects(overlay)
@@ -50,8 +51,8 @@ func newOverlayWorld(t *testing.T, overlays ...*karpv1alpha1.NodeOverlay) *overl
 	return w
 }
 
-func (w *overlayWorld) NodePools() []*karpv1.NodePool             { return w.pools }
-func (w *overlayWorld) NodeClass(name string) *awsv1.EC2NodeClass { return w.classes[name] }
+func (w *overlayWorld) NodePools() []*karpv1.NodePool         { return w.pools }
+func (w *overlayWorld) NodeClass(name string) cloud.NodeClass { return w.classes[name] }
 
 func (w *overlayWorld) NodeOverlays() []*karpv1alpha1.NodeOverlay {
 	var list karpv1alpha1.NodeOverlayList
@@ -65,8 +66,8 @@ func (w *overlayWorld) NodeOverlays() []*karpv1alpha1.NodeOverlay {
 	return all
 }
 
-func (w *overlayWorld) InstanceTypes(_ context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
-	if class.Name == "broken" {
+func (w *overlayWorld) InstanceTypes(_ context.Context, class cloud.NodeClass) ([]*cloud.InstanceType, error) {
+	if class.GetName() == "broken" {
 		return nil, errors.New("no subnets")
 	}
 	return []*cloud.InstanceType{{Name: "m5.large", Offerings: []cloud.Offering{{CapacityType: "on-demand", Zone: "a", Price: 1, Available: true}}}}, nil
@@ -76,7 +77,7 @@ func (w *overlayWorld) InstanceTypes(_ context.Context, class *awsv1.EC2NodeClas
 func (w *overlayWorld) step(reason string, writes int, want map[string]string) time.Duration {
 	w.t.Helper()
 	w.writes = 0
-	again, err := NewNodeOverlays(w.client, w, w.InstanceTypes, zaptest.NewLogger(w.t)).pass(w.t.Context())
+	again, err := NewNodeOverlays(nodeclass.Labels(), w.client, w, w.InstanceTypes, zaptest.NewLogger(w.t)).pass(w.t.Context())
 	if err != nil {
 		w.t.Fatalf("%s: %v", reason, err)
 	}

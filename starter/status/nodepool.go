@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 )
 
@@ -29,7 +29,7 @@ type NodePoolMirror interface {
 	WaitSynced(ctx context.Context) error
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
 	NodePools() []*karpv1.NodePool
-	NodeClass(name string) *awsv1.EC2NodeClass
+	NodeClass(name string) cloud.NodeClass
 	Claims() []*karpv1.NodeClaim
 	NodeByProviderID(id string) *corev1.Node
 }
@@ -39,6 +39,7 @@ type NodePoolMirror interface {
 // repeated at will; what has not changed is not written. Totals are written when two passes have found the same, as
 // nodes come and go in bursts.
 type NodePools struct {
+	kind   cloud.Kind
 	kube   kube.Client
 	mirror NodePoolMirror
 	log    *zap.Logger
@@ -54,8 +55,8 @@ type count struct {
 }
 
 // NewNodePools returns the NodePools of a cluster; Run does the work. client must not read from a cache.
-func NewNodePools(client kube.Client, mirror NodePoolMirror, log *zap.Logger) *NodePools {
-	return &NodePools{kube: client, mirror: mirror, log: log, now: time.Now}
+func NewNodePools(kind cloud.Kind, client kube.Client, mirror NodePoolMirror, log *zap.Logger) *NodePools {
+	return &NodePools{kind: kind, kube: client, mirror: mirror, log: log, now: time.Now}
 }
 
 // Run keeps the NodePools until ctx ends. The first change of a condition after a quiet time shows at once; during a
@@ -125,7 +126,7 @@ func (s *NodePools) keepHash(ctx context.Context, pool *karpv1.NodePool, claims 
 func (s *NodePools) keepStatus(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
 	before := pool.DeepCopy()
 	pool.SetCondition(validationSucceeded(pool))
-	pool.SetCondition(nodeClassReady(pool, s.mirror.NodeClass))
+	pool.SetCondition(nodeClassReady(s.kind, pool, s.mirror.NodeClass))
 	resources := s.poolResources(claims)
 	if !equality.Semantic.DeepEqual(before.Status, pool.Status) || s.settled(pool, resources) {
 		delete(s.counts, pool.Name)
@@ -203,11 +204,11 @@ func validationSucceeded(pool *karpv1.NodePool) metav1.Condition {
 }
 
 // nodeClassReady returns the condition that says whether the class of the pool can be used.
-func nodeClassReady(pool *karpv1.NodePool, find func(name string) *awsv1.EC2NodeClass) metav1.Condition {
+func nodeClassReady(kind cloud.Kind, pool *karpv1.NodePool, find func(name string) cloud.NodeClass) metav1.Condition {
 	condition := metav1.Condition{Type: karpv1.ConditionTypeNodeClassReady, Status: metav1.ConditionFalse}
 	ref := pool.Spec.Template.Spec.NodeClassRef
-	ours := ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
-	var class *awsv1.EC2NodeClass
+	ours := ref != nil && ref.Group == kind.Group && ref.Kind == kind.Kind
+	var class cloud.NodeClass
 	if ours {
 		class = find(ref.Name)
 	}
@@ -217,14 +218,14 @@ func nodeClassReady(pool *karpv1.NodePool, find func(name string) *awsv1.EC2Node
 	case !ours:
 		condition.Reason = karpv1.ReasonNodeClassNotFound
 		condition.Message = fmt.Sprintf("spec.template.spec.nodeClassRef: node classes are of the kind %s in the group %s, not %s in %q",
-			awsv1.Kind, awsv1.Group, ref.Kind, ref.Group)
+			kind.Kind, kind.Group, ref.Kind, ref.Group)
 	case class == nil:
 		condition.Reason, condition.Message = karpv1.ReasonNodeClassNotFound, fmt.Sprintf("there is no %s %q", ref.Kind, ref.Name)
-	case !class.DeletionTimestamp.IsZero():
+	case class.GetDeletionTimestamp() != nil:
 		condition.Reason, condition.Message = karpv1.ReasonNodeClassTerminating, fmt.Sprintf("%s %q is being deleted", ref.Kind, ref.Name)
 	default:
 		ready := class.Condition(karpv1.ConditionTypeReady)
-		if ready == nil || ready.ObservedGeneration < class.Generation {
+		if ready == nil || ready.ObservedGeneration < class.GetGeneration() {
 			condition.Status, condition.Reason = metav1.ConditionUnknown, karpv1.ReasonNodeClassReadinessUnknown
 			condition.Message = fmt.Sprintf("%s %q has not been looked at since it changed", ref.Kind, ref.Name)
 			break

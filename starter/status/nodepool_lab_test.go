@@ -18,6 +18,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/lab/labtest"
 )
@@ -29,7 +30,7 @@ func TestPoolStatusOnARealAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	client, mirror := startLabMirror(ctx, t)
-	keeper := NewNodePools(client, mirror, zaptest.NewLogger(t))
+	keeper := NewNodePools(nodeclass.Kind(), client, mirror, zaptest.NewLogger(t))
 	running, stop := context.WithCancel(ctx)
 	group, running := errgroup.WithContext(running)
 	group.Go(func() error { return mirror.Run(running) })
@@ -107,7 +108,7 @@ func startLabMirror(ctx context.Context, t *testing.T) (kube.Client, *cluster.Mi
 	if err != nil {
 		t.Fatal(err)
 	}
-	mirror, err := cluster.NewMirror(config, cluster.Options{Log: zaptest.NewLogger(t)})
+	mirror, err := cluster.NewMirror(config, cluster.Options{Kind: nodeclass.Kind(), Log: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

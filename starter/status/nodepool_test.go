@@ -18,6 +18,8 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 )
 
@@ -59,7 +61,12 @@ func TestNodeClassReady(t *testing.T) {
 		if tc.ref != nil {
 			pool.Spec.Template.Spec.NodeClassRef = tc.ref
 		}
-		got := nodeClassReady(pool, func(string) *awsv1.EC2NodeClass { return tc.class })
+		got := nodeClassReady(nodeclass.Kind(), pool, func(string) cloud.NodeClass {
+			if tc.class == nil {
+				return nil
+			}
+			return tc.class
+		})
 		if got.Status != tc.wantStatus || got.Reason != tc.wantReason {
 			t.Errorf("%s: %s with reason %q, want %s with %q", tc.reason, got.Status, got.Reason, tc.wantStatus, tc.wantReason)
 		}
@@ -240,7 +247,7 @@ type poolWorld struct {
 	client  kube.Client
 	writes  int
 	keeper  *NodePools
-	classes map[string]*awsv1.EC2NodeClass
+	classes map[string]cloud.NodeClass
 	claims  []*karpv1.NodeClaim
 	nodes   map[string]*corev1.Node
 	// frozen, when set, is the pool that the mirror shows instead of the current one.
@@ -248,9 +255,9 @@ type poolWorld struct {
 }
 
 func newPoolWorld(t *testing.T) *poolWorld {
-	w := &poolWorld{t: t, classes: map[string]*awsv1.EC2NodeClass{}, nodes: map[string]*corev1.Node{}}
+	w := &poolWorld{t: t, classes: map[string]cloud.NodeClass{}, nodes: map[string]*corev1.Node{}}
 	w.client = countingClient(t, testPool("default"), &w.writes)
-	w.keeper = NewNodePools(w.client, w, zaptest.NewLogger(t))
+	w.keeper = NewNodePools(nodeclass.Kind(), w.client, w, zaptest.NewLogger(t))
 	return w
 }
 
@@ -277,7 +284,7 @@ func (w *poolWorld) pool(name string) *karpv1.NodePool {
 
 func (w *poolWorld) WaitSynced(context.Context) error                     { return nil }
 func (w *poolWorld) Subscribe(...cluster.EventKind) *cluster.Subscription { return nil }
-func (w *poolWorld) NodeClass(name string) *awsv1.EC2NodeClass            { return w.classes[name] }
+func (w *poolWorld) NodeClass(name string) cloud.NodeClass                { return w.classes[name] }
 func (w *poolWorld) Claims() []*karpv1.NodeClaim                          { return w.claims }
 func (w *poolWorld) NodeByProviderID(id string) *corev1.Node              { return w.nodes[id] }
 func (w *poolWorld) NodePools() []*karpv1.NodePool {

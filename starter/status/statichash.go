@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // staticHash is one of the hashes that tell whether a claim is still what its NodePool or its node class would make:
@@ -21,8 +21,8 @@ func nodePoolHash() staticHash {
 	return staticHash{karpv1.NodePoolHashAnnotationKey, karpv1.NodePoolHashVersionAnnotationKey, karpv1.NodePoolHashVersion}
 }
 
-func nodeClassHash() staticHash {
-	return staticHash{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion, awsv1.EC2NodeClassHashVersion}
+func nodeClassHash(kind cloud.Kind) staticHash {
+	return staticHash{kind.HashKey, kind.HashVersionKey, kind.HashVersion}
 }
 
 // put sets the hash and its version on an object in memory.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
@@ -26,15 +25,17 @@ const shiftsEvery = 30 * time.Second
 type ZonalShiftMirror interface {
 	watched
 	NodePools() []*karpv1.NodePool
-	NodeClass(name string) *awsv1.EC2NodeClass
+	NodeClass(name string) cloud.NodeClass
 }
 
 // ZonalShifts records an Event on every NodePool that can use a zone when traffic is shifted away from it, and when it comes
 // back. After a restart, shifts in force are recorded again.
 type ZonalShifts struct {
 	mirror ZonalShiftMirror
+	// zoneID is the label with the id of a zone.
+	zoneID string
 	// types returns the instance types of a class.
-	types  func(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error)
+	types  func(ctx context.Context, class cloud.NodeClass) ([]*cloud.InstanceType, error)
 	events record.EventRecorder
 	log    *zap.Logger
 	now    func() time.Time
@@ -43,8 +44,8 @@ type ZonalShifts struct {
 }
 
 // NewZonalShifts returns the ZonalShifts of a cluster; Run does the work. types returns the instance types of a class.
-func NewZonalShifts(mirror ZonalShiftMirror, types func(context.Context, *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error), events record.EventRecorder, log *zap.Logger) *ZonalShifts {
-	return &ZonalShifts{mirror: mirror, types: types, events: events, log: log, now: time.Now}
+func NewZonalShifts(keys cloud.LabelKeys, mirror ZonalShiftMirror, types func(context.Context, cloud.NodeClass) ([]*cloud.InstanceType, error), events record.EventRecorder, log *zap.Logger) *ZonalShifts {
+	return &ZonalShifts{zoneID: keys.ZoneID, mirror: mirror, types: types, events: events, log: log, now: time.Now}
 }
 
 // Run records Events until ctx ends.
@@ -94,7 +95,7 @@ func (s *ZonalShifts) shifted(ctx context.Context, pool *karpv1.NodePool) (map[s
 	for _, typ := range sold {
 		for i := range typ.Offerings {
 			o := &typ.Offerings[i]
-			if s.now().Before(o.ShiftedUntil) && shifted[o.Zone] == "" && uses(pool, o) {
+			if s.now().Before(o.ShiftedUntil) && shifted[o.Zone] == "" && s.uses(pool, o) {
 				shifted[o.Zone] = o.ZoneID
 			}
 		}
@@ -103,8 +104,8 @@ func (s *ZonalShifts) shifted(ctx context.Context, pool *karpv1.NodePool) (map[s
 }
 
 // uses reports whether the requirements of a NodePool admit the zone of an offering.
-func uses(pool *karpv1.NodePool, o *cloud.Offering) bool {
-	labels := map[string]string{corev1.LabelTopologyZone: o.Zone, awsv1.LabelTopologyZoneID: o.ZoneID}
+func (s *ZonalShifts) uses(pool *karpv1.NodePool, o *cloud.Offering) bool {
+	labels := map[string]string{corev1.LabelTopologyZone: o.Zone, s.zoneID: o.ZoneID}
 	var term corev1.NodeSelectorTerm
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		if _, zonal := labels[r.Key]; zonal {

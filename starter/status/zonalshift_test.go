@@ -13,6 +13,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 )
 
 // shiftingCloud sells one type in two zones, from which traffic may be shifted away.
@@ -21,7 +22,7 @@ type shiftingCloud struct {
 	shifted map[string]time.Time
 }
 
-func (c *shiftingCloud) types(context.Context, *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+func (c *shiftingCloud) types(context.Context, cloud.NodeClass) ([]*cloud.InstanceType, error) {
 	typ := &cloud.InstanceType{Name: "m5.large"}
 	for _, zone := range []string{"a", "b"} {
 		typ.Offerings = append(typ.Offerings, cloud.Offering{CapacityType: "on-demand", Zone: zone, ZoneID: "az-" + zone, ShiftedUntil: c.shifted[zone]})
@@ -36,9 +37,9 @@ func TestZonalShiftEvents(t *testing.T) {
 	both.UID, only.UID = "both", "only-b"
 	only.Spec.Template.Spec.Requirements = append(only.Spec.Template.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{
 		Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}})
-	world := &shiftingCloud{overlayWorld: overlayWorld{pools: []*karpv1.NodePool{both, only}, classes: map[string]*awsv1.EC2NodeClass{"default": {}}}}
+	world := &shiftingCloud{overlayWorld: overlayWorld{pools: []*karpv1.NodePool{both, only}, classes: map[string]cloud.NodeClass{"default": &awsv1.EC2NodeClass{}}}}
 	events := record.NewFakeRecorder(10)
-	shifts := NewZonalShifts(&world.overlayWorld, world.types, events, zaptest.NewLogger(t))
+	shifts := NewZonalShifts(nodeclass.Labels(), &world.overlayWorld, world.types, events, zaptest.NewLogger(t))
 	for _, step := range []struct {
 		reason  string
 		shifted map[string]time.Time

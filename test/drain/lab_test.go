@@ -36,6 +36,7 @@ import (
 
 	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	view "github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/lab/labtest"
@@ -148,7 +149,7 @@ func (w *world) work(t *testing.T) {
 // wakeDrains wakes blocked drains when they may continue, until the test ends.
 func (w *world) wakeDrains(t *testing.T, config *rest.Config) {
 	t.Helper()
-	mirror, err := view.NewMirror(config, view.Options{Log: zap.NewNop()})
+	mirror, err := view.NewMirror(config, view.Options{Kind: nodeclass.Kind(), Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

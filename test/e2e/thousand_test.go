@@ -13,6 +13,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/test/world"
@@ -141,7 +142,7 @@ func replan(t *testing.T, w *world.World, pods []corev1.Pod) plan.Input {
 	if err := w.List(w.Context(), &pools); err != nil {
 		t.Fatal(err)
 	}
-	in := plan.Input{Snapshot: &plan.Snapshot{Time: time.Now()}, MinValues: plan.MinValuesStrict}
+	in := plan.Input{Snapshot: &plan.Snapshot{Time: time.Now(), LabelKeys: nodeclass.Labels()}, MinValues: plan.MinValuesStrict}
 	for i := range pools.Items {
 		pool := &pools.Items[i]
 		var class awsv1.EC2NodeClass

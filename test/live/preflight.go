@@ -117,12 +117,12 @@ func codeOf(err error) string {
 func (l *live) resolveClass(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	var last error
 	err := l.await(ctx, "the node class to be ready", 3*time.Minute, 10*time.Second, func() (bool, error) {
-		status, err := l.provider.ResolveNodeClass(ctx, class)
+		resolved, err := l.provider.ResolveNodeClass(ctx, class)
 		if last = err; err != nil {
 			return false, nil //nolint:nilerr // it is waited for, and the last error is told when that takes too long
 		}
-		class.Status = status
-		for _, c := range status.Conditions {
+		class.Status = resolved.(*awsv1.EC2NodeClass).Status
+		for _, c := range class.Status.Conditions {
 			if c.Status != "True" {
 				last = fmt.Errorf("%s is %s: %s: %s", c.Type, c.Status, c.Reason, c.Message)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/tenon-sh/tenon/cloud"
+	tenonaws "github.com/tenon-sh/tenon/cloud/aws"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -170,11 +171,15 @@ func reservedNode(ctx context.Context, l *live) outcome {
 	if err := l.roomFor(ctx, 1); err != nil {
 		return fail("%v", err)
 	}
+	details, err := tenonaws.ReadDetails(first.Request)
+	if err != nil {
+		return fail("%v", err)
+	}
 	var s *spent
 	// The provider reads the reservation's room again after a minute.
-	err := l.await(ctx, "the provider to see room in the reservation", 3*time.Minute, look, func() (bool, error) {
+	err = l.await(ctx, "the provider to see room in the reservation", 3*time.Minute, look, func() (bool, error) {
 		var err error
-		s, err = l.prepare(ctx, stepReserved, 1, l.reservedOn, l.intoReservation(first.Request.Overrides[0].Zone))
+		s, err = l.prepare(ctx, stepReserved, 1, l.reservedOn, l.intoReservation(details.Overrides[0].Zone))
 		if cloud.KindOf(err) == cloud.InsufficientCapacity {
 			return false, nil
 		}

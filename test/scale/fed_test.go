@@ -24,6 +24,7 @@ import (
 
 	"github.com/tenon-sh/tenon/activities"
 	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/plan"
@@ -222,7 +223,7 @@ func beFed(said string) error {
 	debug.SetGCPercent(50)
 	settings.LimitMemory(log)
 	api := &rest.Config{Host: how.APIServer}
-	mirror, err := cluster.NewMirror(api, cluster.Options{Log: log})
+	mirror, err := cluster.NewMirror(api, cluster.Options{Kind: nodeclass.Kind(), Log: log})
 	if err != nil {
 		return err
 	}

@@ -93,9 +93,11 @@ func (f *feeding) resolveClass(t testing.TB) {
 	f.class = &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "class"}, Spec: awsv1.EC2NodeClassSpec{
 		Role: "KarpenterNodeRole-" + fedCluster, AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
 		SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: tags}}, SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: tags}}}}
-	if f.class.Status, err = provider.ResolveNodeClass(t.Context(), f.class); err != nil {
+	resolved, err := provider.ResolveNodeClass(t.Context(), f.class)
+	if err != nil {
 		t.Fatal(err)
 	}
+	f.class = resolved.(*awsv1.EC2NodeClass)
 }
 
 // launch runs the machines with the tags that launches of earlier hours would have left.

@@ -44,6 +44,8 @@ type Options struct {
 	Worker, Simulator, Temporal []string
 	// WorkerEnv are further environment variables of the worker, as NAME=VALUE.
 	WorkerEnv []string
+	// Provider is aws, or kwok (see lab.Options); aws when empty.
+	Provider string
 	// BootDelay is how long an instance takes to boot; two seconds when zero.
 	BootDelay time.Duration
 	// SchedulerQPS slows down the kube-scheduler (see lab.Options).
@@ -101,7 +103,7 @@ func Start(t testing.TB, o Options) *World {
 		o.BootDelay = 2 * time.Second
 	}
 	w := &World{T: t, options: lab.Options{
-		Dir: dir, Bin: bin, Tenon: labtest.Build(t, dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS, Large: o.Large,
+		Dir: dir, Bin: bin, Tenon: labtest.Build(t, dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS, Large: o.Large, Provider: o.Provider,
 		Args: map[lab.Component][]string{
 			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log"), "--audit-log-maxsize=4096"},
 			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator, lab.Temporal: o.Temporal,

@@ -166,6 +166,9 @@ func (in *EC2NodeClass) ReadyParts() []string {
 	return parts
 }
 
+// StatusConditions returns the conditions, to be read and changed in place.
+func (in *EC2NodeClass) StatusConditions() *[]metav1.Condition { return &in.Status.Conditions }
+
 // Condition returns the condition of a type, or nil. It points into the status.
 func (in *EC2NodeClass) Condition(conditionType string) *metav1.Condition {
 	return meta.FindStatusCondition(in.Status.Conditions, conditionType)
