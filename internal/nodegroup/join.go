@@ -71,7 +71,7 @@ func (p *proposal) rename(taken map[string]bool) {
 		if common := objectName(common); common != "" && !taken[common] {
 			name = common
 		}
-		p.changed("", "and %s differ only in place and size: one NodePool takes the place of all, with the subnets and the sum of the limits of each", strings.Join(p.names[1:], ", "))
+		p.changed("", "differs from %s only in place and size: one NodePool takes the place of all, with the subnets and the sum of the limits of each", strings.Join(p.names[1:], ", "))
 	}
 	for base, n := name, 2; taken[name]; n++ {
 		name = base[:min(len(base), maxName-3)] + "-" + strconv.Itoa(n)

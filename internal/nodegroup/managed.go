@@ -102,6 +102,8 @@ func (p *proposal) roleAndPlace(g *ekstypes.Nodegroup) {
 	if strings.Contains(strings.TrimSuffix(role, "/"+p.class.Spec.Role), ":role/") {
 		p.changed("nodeRole", "spec.role is the name of the role without its path")
 	}
+	p.changed("nodeRole", "nodes keep the role %s. EKS takes the access to the cluster from a role when its last node group is deleted: see docs/from-cluster-autoscaler.md before you delete groups",
+		p.class.Spec.Role)
 	if p.class.Spec.Role == "" {
 		p.fail("nodeRole", "is missing: a class needs a role")
 	}

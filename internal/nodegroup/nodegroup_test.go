@@ -407,7 +407,7 @@ func TestZonesAreJoined(t *testing.T) {
 		t.Fatalf("%d proposals, want 2", len(proposals))
 	}
 	check(t, "one NodePool for all zones", proposals[0], false,
-		[]string{"name: web\n", "- id: subnet-0a\n  - id: subnet-0b\n  - id: subnet-0c\n", "cpu: \"24\"\n"}, []string{"and web-b, web-c differ only in place and size"})
+		[]string{"name: web\n", "- id: subnet-0a\n  - id: subnet-0b\n  - id: subnet-0c\n", "cpu: \"24\"\n"}, []string{"differs from web-b, web-c only in place and size"})
 	check(t, "other nodes", proposals[1], false, []string{"name: web-d\n"}, nil)
 	if got := fmt.Sprint(proposals[0].Groups); got != "[web-a web-b web-c]" {
 		t.Errorf("groups %s", got)

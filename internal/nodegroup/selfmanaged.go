@@ -185,7 +185,7 @@ func (p *proposal) market(g *astypes.AutoScalingGroup, t *ec2types.ResponseLaunc
 		base := aws.ToInt32(d.OnDemandBaseCapacity)
 		spot, onDemand = share < 100, share > 0 || base > 0
 		if spot && onDemand {
-			p.lost("mixedInstancesPolicy.instancesDistribution", "the pool may have both, and takes spot instances as long as EC2 has them. For a share, see the capacity-spread example (%d on demand, then %d %%)", base, share)
+			p.lost("mixedInstancesPolicy.instancesDistribution", "the pool may have both, and takes spot instances as long as EC2 has them. The group's share (%d on demand, then %d %%) needs a NodePool for each", base, share)
 		}
 		p.say("mixedInstancesPolicy.instancesDistribution.", d, distributionFields)
 	}
