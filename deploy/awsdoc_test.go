@@ -38,7 +38,8 @@ func TestAWSDoc(t *testing.T) {
 	if !found {
 		t.Fatalf("%s does not have the line %q", awsDoc, generatedBelow)
 	}
-	want := text + generatedBelow + callsTable(t) + cleanupTable(t) + bucketsTable(t) + statementsTable(t) + errorsTable(t)
+	want := text + generatedBelow + callsTable(t) + personsTable(t, "tenon cleanup", "cleanup", cleanupPolicy) +
+		personsTable(t, "tenon convert --from-asg", "nodegroups", nodeGroupsPolicy) + bucketsTable(t) + statementsTable(t) + errorsTable(t)
 	if *update {
 		if err := os.WriteFile(awsDoc, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -114,12 +115,12 @@ func callsTable(t *testing.T) string {
 	return b.String()
 }
 
-// cleanupTable has a row for each action that tenon cleanup calls.
-func cleanupTable(t *testing.T) string {
-	called := awsOperations(t, "../cloud/aws/cleanup")
-	allowedBy := allowedBy(t, cleanupPolicy)
+// personsTable has a row for each action that a command calls, which people run and for which a package of cloud/aws is.
+func personsTable(t *testing.T, command, of, policy string) string {
+	called := awsOperations(t, "../cloud/aws/"+of)
+	allowedBy := allowedBy(t, policy)
 	var b strings.Builder
-	b.WriteString("\n## Calls of `tenon cleanup`\n\n| action | called in `cloud/aws/cleanup` | allowed by |\n|---|---|---|\n")
+	fmt.Fprintf(&b, "\n## Calls of `%s`\n\n| action | called in `cloud/aws/%s` | allowed by |\n|---|---|---|\n", command, of)
 	for _, action := range slices.Sorted(maps.Keys(called)) {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", action, filepath.Base(called[action]), strings.Join(allowedBy[action], ", "))
 	}
@@ -192,7 +193,7 @@ func bucketsTable(t *testing.T) string {
 func statementsTable(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("\n## Statements\n\n| statement | resources | conditions |\n|---|---|---|\n")
-	for _, name := range append(slices.Clone(controllerPolicies), cleanupPolicy) {
+	for _, name := range slices.Concat(controllerPolicies, personsPolicies) {
 		for _, s := range readPolicy(t, name).Statement {
 			var conditions []string
 			for _, operator := range slices.Sorted(maps.Keys(s.Condition)) {

@@ -34,6 +34,15 @@ func CleanupPolicy(values PolicyValues) ([]byte, error) {
 	return values.FillIn(data), nil
 }
 
+// NodeGroupsPolicy returns the IAM policy of a person who runs tenon convert --from-asg.
+func NodeGroupsPolicy(values PolicyValues) ([]byte, error) {
+	data, err := files.ReadFile("iam/node-groups.json")
+	if err != nil {
+		return nil, fmt.Errorf("read IAM policy: %w", err)
+	}
+	return values.FillIn(data), nil
+}
+
 // FillIn replaces the placeholders of a policy.
 func (v PolicyValues) FillIn(policy []byte) []byte {
 	return []byte(strings.NewReplacer("${AWS_PARTITION}", v.Partition, "${AWS_REGION}", v.Region,

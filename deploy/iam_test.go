@@ -23,6 +23,12 @@ var controllerPolicies = []string{"node-lifecycle", "instance-profiles", "discov
 // cleanupPolicy is the policy of a person who runs tenon cleanup.
 const cleanupPolicy = "cleanup"
 
+// nodeGroupsPolicy is the policy of a person who runs tenon convert --from-asg.
+const nodeGroupsPolicy = "node-groups"
+
+// personsPolicies are the policies of people; the worker has none of them.
+var personsPolicies = []string{cleanupPolicy, nodeGroupsPolicy}
+
 // implied are actions that AWS authorises although no operation of that name is called.
 var implied = map[string]string{
 	"ec2:RunInstances":       "CreateFleet is authorised as RunInstances for what it launches",
@@ -71,8 +77,9 @@ func TestPolicyAllowsWhatIsCalledAndNoMore(t *testing.T) {
 		policies []string
 		implied  map[string]string
 	}{
-		"../cloud/aws":         {controllerPolicies, implied},
-		"../cloud/aws/cleanup": {[]string{cleanupPolicy}, nil},
+		"../cloud/aws":            {controllerPolicies, implied},
+		"../cloud/aws/cleanup":    {[]string{cleanupPolicy}, nil},
+		"../cloud/aws/nodegroups": {[]string{nodeGroupsPolicy}, nil},
 	} {
 		called := awsOperations(t, dir)
 		allowed := map[string]bool{}
@@ -104,7 +111,7 @@ func TestPolicyChangesOnlyWhatIsTagged(t *testing.T) {
 		"HandTheNodeRoleToInstances": "scoped to one role and to EC2 instead",
 		"ReadTheInterruptionQueue":   "scoped to one queue instead",
 	}
-	for _, name := range append(slices.Clone(controllerPolicies), cleanupPolicy) {
+	for _, name := range slices.Concat(controllerPolicies, personsPolicies) {
 		for _, s := range readPolicy(t, name).Statement {
 			if s.Effect != "Allow" {
 				t.Errorf("%s/%s: effect %q, want Allow", name, s.Sid, s.Effect)

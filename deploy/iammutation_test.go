@@ -425,6 +425,19 @@ func TestNothingInTheCleanupPolicyIsSuperfluous(t *testing.T) {
 	everyMutantIsNoticed(t, cleanupPolicies, cleanupProbes())
 }
 
+// TestNothingInTheNodeGroupsPolicyIsSuperfluous does the same to the policy of a person who runs tenon convert --from-asg.
+func TestNothingInTheNodeGroupsPolicyIsSuperfluous(t *testing.T) {
+	t.Parallel()
+	everyMutantIsNoticed(t, func(t *testing.T) map[string]*policyDocument {
+		t.Helper()
+		document, err := deploy.NodeGroupsPolicy(blue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return readPolicies(t, map[string][]byte{nodeGroupsPolicy: document})
+	}, nodeGroupsProbes())
+}
+
 func everyMutantIsNoticed(t *testing.T, whole func(*testing.T) map[string]*policyDocument, probes []probe) {
 	t.Helper()
 	all := append([]mutant{{name: "the whole", change: func(map[string]*policyDocument) {}}}, mutants(whole(t))...)

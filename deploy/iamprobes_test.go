@@ -12,6 +12,7 @@ import (
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -51,15 +52,16 @@ func without(key string) map[string]string {
 
 // principal is somebody who calls the simulated AWS.
 type principal struct {
-	documents []*policy.Document
-	ec2, away *ec2.Client // away is EC2 in another region
-	iam       *iam.Client
-	ssm       *ssm.Client
-	sqs       *sqs.Client
-	events    *eventbridge.Client
-	eks       *eks.Client
-	shifts    *arczonalshift.Client
-	pricing   *pricing.Client
+	documents            []*policy.Document
+	ec2, away            *ec2.Client // away is EC2 in another region
+	iam                  *iam.Client
+	ssm                  *ssm.Client
+	sqs                  *sqs.Client
+	events               *eventbridge.Client
+	eks                  *eks.Client
+	shifts               *arczonalshift.Client
+	scaling, scalingAway *autoscaling.Client // the latter in another region
+	pricing              *pricing.Client
 }
 
 func newPrincipal(url, key string, documents []*policy.Document) *principal {
@@ -69,7 +71,8 @@ func newPrincipal(url, key string, documents []*policy.Document) *principal {
 	}
 	return &principal{
 		documents: documents, ec2: ec2.NewFromConfig(cfg), away: ec2.NewFromConfig(cfg, func(o *ec2.Options) { o.Region = "eu-west-1" }),
-		iam: iam.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), events: eventbridge.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), shifts: arczonalshift.NewFromConfig(cfg), pricing: pricing.NewFromConfig(cfg),
+		iam: iam.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), events: eventbridge.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), scaling: autoscaling.NewFromConfig(cfg),
+		scalingAway: autoscaling.NewFromConfig(cfg, func(o *autoscaling.Options) { o.Region = "eu-west-1" }), shifts: arczonalshift.NewFromConfig(cfg), pricing: pricing.NewFromConfig(cfg),
 	}
 }
 

@@ -82,7 +82,17 @@ func (p *parts) actions() map[string]map[string]handler {
 			"TagResource":         p.rules.tag,
 		},
 		"pricing": {"GetProducts": p.pricing.getProducts},
-		"eks":     {"DescribeCluster": p.eks.describeCluster},
+		"eks": {
+			"CreateNodegroup":       p.nodeGroups.create,
+			"DescribeCluster":       p.eks.describeCluster,
+			"DescribeNodegroup":     p.nodeGroups.describe,
+			"ListNodegroups":        p.nodeGroups.list,
+			"UpdateNodegroupConfig": p.nodeGroups.update,
+		},
+		"autoscaling": {
+			"CreateAutoScalingGroup":    p.scaling.create,
+			"DescribeAutoScalingGroups": p.scaling.describe,
+		},
 
 		"arc-zonal-shift": {"GetManagedResource": p.shifts.getManagedResource},
 		"fis": {

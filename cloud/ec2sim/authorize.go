@@ -73,7 +73,7 @@ func (a *authorizer) unauthorized(c *call, need policy.Request, why string) erro
 	case "ec2":
 		return &apiError{http.StatusForbidden, "UnauthorizedOperation", fmt.Sprintf(
 			"You are not authorized to perform this operation. %s. Encoded authorization failure message: %v", text, need.Keys)}
-	case "iam", "sqs":
+	case "iam", "sqs", "autoscaling":
 		return &apiError{http.StatusForbidden, "AccessDenied", text}
 	}
 	return &apiError{http.StatusBadRequest, "AccessDeniedException", text}

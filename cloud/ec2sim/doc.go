@@ -1,5 +1,5 @@
-// Package ec2sim simulates an AWS account over HTTP. It serves the wire protocols of EC2, SSM, IAM, EKS, Pricing, SQS,
-// EventBridge, STS and FIS, so that unmodified AWS SDKs and tools can use it. With it, everything that launches nodes can be tested,
+// Package ec2sim simulates an AWS account over HTTP. It serves the wire protocols of EC2, EC2 Auto Scaling, SSM, IAM, EKS,
+// Pricing, SQS, EventBridge, STS and FIS, so that unmodified AWS SDKs and tools can use it. With it, everything that launches nodes can be tested,
 // and demonstrated, without an account.
 //
 // # Shape
@@ -47,12 +47,19 @@
 // Besides the AWS protocols, the server offers JSON over HTTP below /_sim/; see ControlHelp. Server has methods for the
 // same purposes.
 //
+// # Node groups
+//
+// EKS's managed node groups are played with their Auto Scaling groups: as many instances as are desired run at once, and with
+// Options.Kubernetes join the cluster as nodes of the group. Auto Scaling groups of somebody's own are kept and described, and
+// have no instances.
+//
 // Reading order: apierror, params, filter, paging, tags, call, modelexceptions, model, modelquery, modeljson, unsupported,
 // sqsquery, protocol, journal, guard, account, catalogue, market, userdata, nodeconfig, bootstrapscript,
 // bottlerocketsettings, powershell, launchspec, instance, faults, calls, throttle, injector, fleet, idempotency,
 // tagsets, authorize, iam, roles, sts, eks, zonalshift, pricing, sqs, rules, events, instancetypes, image,
 // amazonimages, compatibility, images, describeimages, ownimages, ssm, addresses, launchtemplate, launchorder, launchtemplates,
-// network, subnets, securitygroups, volumes, spotprices, reservations, allocations, instances, launch, instancexml,
+// network, subnets, securitygroups, volumes, spotprices, reservations, allocations, instances, launch, scalinggroups,
+// nodegroups, instancexml,
 // describeinstances, instancestatus, spotrequests, terminate, stop, runinstances, allocation, fleetrequest, fleets, tagapi,
 // fis, authorizeec2, node, kubelets, options, parts, actions, readcall, server, inspect, control, controlapi, serve,
 // once.

@@ -58,9 +58,14 @@ func (e *eks) describeCluster(c *call) (any, error) {
 
 // needs returns the permissions an EKS call needs.
 func (e *eks) needs(c *call) []policy.Request {
-	match := clusterPath.FindStringSubmatch(c.form.value)
-	if match == nil {
-		return nil
+	action := "eks:" + c.action
+	if match := nodeGroupPath.FindStringSubmatch(c.form.value); match != nil {
+		return []policy.Request{{Action: action, Resource: e.account.arn("eks", "nodegroup/"+match[1]+"/"+match[2]+"/00000000-0000-4000-8000-000000000000")}}
 	}
-	return []policy.Request{{Action: "eks:" + c.action, Resource: e.account.arn("eks", "cluster/"+match[1])}}
+	for _, path := range []*regexp.Regexp{clusterPath, nodeGroupsPath} {
+		if match := path.FindStringSubmatch(c.form.value); match != nil {
+			return []policy.Request{{Action: action, Resource: e.account.arn("eks", "cluster/"+match[1])}}
+		}
+	}
+	return nil
 }

@@ -188,11 +188,11 @@ func (m modelCheck) missing(name string) error {
 // "Common errors").
 func validationCode(service string) string {
 	switch service {
-	case "iam", "sts":
+	case "iam", "sts", "autoscaling":
 		return "ValidationError"
 	case "sqs":
 		return "InvalidParameterValue"
-	case "pricing":
+	case "pricing", "eks":
 		return "InvalidParameterException"
 	}
 	return "ValidationException"

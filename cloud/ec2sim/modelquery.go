@@ -1,6 +1,7 @@
 package ec2sim
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,16 +85,17 @@ func (m modelCheck) parameter(path string, p *params, s *shape) error {
 	return nil
 }
 
-// list checks the numbered items of a list. In the Query protocol they are below a level "member" unless the list is
-// flattened; in EC2's protocol there is no such level.
+// list checks the numbered items of a list. In the Query protocol they are below a level "member", or one that the list names,
+// unless the list is flattened; in EC2's protocol there is no such level.
 func (m modelCheck) list(path string, p *params, s *shape) error {
 	if m.service.Protocol == "query" && !s.Flattened {
+		level := s.itemLevel()
 		for _, key := range parameterNames(p) {
-			if key != "member" {
+			if key != level {
 				return m.unknown(join(path, key))
 			}
 		}
-		path, p = path+".member", p.sub("member")
+		path, p = path+"."+level, p.sub(level)
 	}
 	keys := parameterNames(p)
 	for _, key := range keys {
@@ -106,6 +108,9 @@ func (m modelCheck) list(path string, p *params, s *shape) error {
 	}
 	return m.within(path, float64(len(keys)), s)
 }
+
+// itemLevel returns the name of the level above the items of a list in the Query protocol.
+func (s *shape) itemLevel() string { return cmp.Or(s.Member.LocationName, "member") }
 
 // wireName returns a member's name on the wire. EC2's protocol uses the query name, else the capitalised location name,
 // else the member's own (Smithy's documentation, "AWS EC2 query protocol"); the Query protocol the location name, else

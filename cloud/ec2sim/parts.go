@@ -33,15 +33,17 @@ type parts struct {
 	tagging      *tagAPI
 	events       *events
 
-	eks     *eks
-	shifts  *zonalShifts
-	rules   *eventRules
-	fis     *fis
-	iam     *iam
-	pricing *pricing
-	sqs     *sqs
-	ssm     *ssm
-	sts     *sts
+	eks        *eks
+	nodeGroups *nodeGroups
+	scaling    *scalingGroups
+	shifts     *zonalShifts
+	rules      *eventRules
+	fis        *fis
+	iam        *iam
+	pricing    *pricing
+	sqs        *sqs
+	ssm        *ssm
+	sts        *sts
 }
 
 // newParts creates the parts, with empty tables that the journal then fills.
@@ -97,6 +99,11 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 		volumes: p.volumes, reservations: p.reservations, faults: p.faults, instances: p.instances, userData: newTable[userData](j, "userdata"),
 		pendingFor: opts.PendingFor, bootDelay: opts.BootDelay, readyDelay: opts.ReadyDelay,
 	}
+	p.scaling = &scalingGroups{table: newTable[scalingGroup](j, "scalingGroup"), account: a, templates: p.templates}
+	p.nodeGroups = &nodeGroups{
+		table: newTable[nodeGroup](j, "nodeGroup"), account: a, eks: p.eks, scaling: p.scaling, instances: p.instances, launcher: p.launcher,
+		templates: p.templates, ssm: p.ssm,
+	}
 	answers := &instanceAnswers{
 		account: a, catalogue: catalogue, images: p.images, groups: p.groups, reservations: reservationRows, profiles: profileRows,
 	}
@@ -127,7 +134,7 @@ func (p *parts) newAuthorizer(policies Policies) *authorizer {
 	}
 	return &authorizer{policies: policies, account: p.account, needs: map[string]func(*call) []policy.Request{
 		"ec2": ec2.of, "iam": p.iam.needs, "sqs": p.sqs.needs, "ssm": p.ssm.needs, "fis": p.fis.needs, "eks": p.eks.needs, "events": p.rules.needs,
-		"arc-zonal-shift": p.shifts.needs,
+		"arc-zonal-shift": p.shifts.needs, "autoscaling": p.scaling.needs,
 	}}
 }
 

@@ -65,6 +65,8 @@ func queryNamespace(service string) string {
 		return "https://sts.amazonaws.com/doc/2011-06-15/"
 	case "sqs":
 		return sqsNamespace
+	case "autoscaling":
+		return "http://autoscaling.amazonaws.com/doc/2011-01-01/"
 	}
 	return "https://iam.amazonaws.com/doc/2010-05-08/"
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	sdkeks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
@@ -116,8 +117,8 @@ func sdkClients(sent *sentRequest) map[string]any {
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://kept.invalid"), HTTPClient: sent,
 		Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""), Retryer: func() aws.Retryer { return aws.NopRetryer{} }}
 	return map[string]any{
-		"arc-zonal-shift": arczonalshift.NewFromConfig(cfg),
-		"ec2":             ec2.NewFromConfig(cfg), "eks": sdkeks.NewFromConfig(cfg), "events": eventbridge.NewFromConfig(cfg), "fis": sdkfis.NewFromConfig(cfg), "iam": sdkiam.NewFromConfig(cfg),
+		"arc-zonal-shift": arczonalshift.NewFromConfig(cfg), "autoscaling": autoscaling.NewFromConfig(cfg),
+		"ec2": ec2.NewFromConfig(cfg), "eks": sdkeks.NewFromConfig(cfg), "events": eventbridge.NewFromConfig(cfg), "fis": sdkfis.NewFromConfig(cfg), "iam": sdkiam.NewFromConfig(cfg),
 		"pricing": sdkpricing.NewFromConfig(cfg), "sqs": sdksqs.NewFromConfig(cfg), "ssm": sdkssm.NewFromConfig(cfg), "sts": sdksts.NewFromConfig(cfg),
 	}
 }
@@ -323,7 +324,7 @@ func (p published) wireNames(names map[string]bool, path, shapeName string, with
 		}
 	case "list":
 		if p.Protocol == "query" && !s.Flattened {
-			path += ".member"
+			path += "." + s.itemLevel()
 		}
 		p.wireNames(names, join(path, "1"), s.Member.Shape, within)
 	case "map":

@@ -18,6 +18,9 @@ func restAction(r *http.Request) string {
 	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, managedResources) {
 		return "GetManagedResource"
 	}
+	if action := nodeGroupAction(r.Method, r.URL.Path); action != "" {
+		return action
+	}
 	if action := fisAction(r.Method, r.URL.Path); action != "" {
 		return action
 	}
@@ -54,7 +57,7 @@ func readCall(r *http.Request) (*call, error) {
 		return c, nil
 	}
 	c.action, c.body = restAction(r), body
-	c.form = &params{value: r.URL.Path}
+	c.form = &params{value: r.URL.Path, children: parseParams(r.URL.Query()).children}
 	return c, nil
 }
 

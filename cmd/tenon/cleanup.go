@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// cleanupAttempts is how often a call to AWS is tried: a large cluster leaves more than EC2 allows to delete at once.
-	cleanupAttempts = 10
+	// awsAttempts is how often a call to AWS is tried: a large cluster leaves more than EC2 allows to delete at once.
+	awsAttempts = 10
 	// stillWarm is how long ago something must have been created before nobody is assumed to create more of it.
 	stillWarm = time.Hour
 )
@@ -93,18 +94,27 @@ func (f *cleanupFlags) validate() error {
 
 // openAccount returns the account of the AWS configuration.
 func openAccount(ctx context.Context, flags cleanupFlags) (*cleanup.Account, error) {
-	load := []func(*config.LoadOptions) error{config.WithRetryMaxAttempts(cleanupAttempts)}
-	if flags.region != "" {
-		load = append(load, config.WithRegion(flags.region))
+	cfg, err := awsConfig(ctx, flags.region)
+	if err != nil {
+		return nil, err
+	}
+	return cleanup.New(cfg, flags.cluster), nil
+}
+
+// awsConfig returns the AWS configuration, with a region if one is given.
+func awsConfig(ctx context.Context, region string) (aws.Config, error) {
+	load := []func(*config.LoadOptions) error{config.WithRetryMaxAttempts(awsAttempts)}
+	if region != "" {
+		load = append(load, config.WithRegion(region))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, fmt.Errorf("read the AWS configuration: %w", err)
+		return aws.Config{}, fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("which region? Give --region or AWS_REGION")
+		return aws.Config{}, errors.New("which region? Give --region or AWS_REGION")
 	}
-	return cleanup.New(cfg, flags.cluster), nil
+	return cfg, nil
 }
 
 // cleaner lists, asks and removes.

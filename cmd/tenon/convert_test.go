@@ -91,8 +91,12 @@ func TestConvertFlags(t *testing.T) {
 		args []string
 		says string
 	}{
-		"nothing to convert":         {args: nil, says: "-f FILE or --cluster"},
+		"nothing to convert":         {args: nil, says: "-f FILE, --cluster or --from-asg"},
 		"two sources":                {args: []string{"-f", "a", "--cluster"}, says: "exclude each other"},
+		"node groups and files":      {args: []string{"-f", "a", "--from-asg", "--cluster-name", "shop"}, says: "exclude each other"},
+		"node groups of no cluster":  {args: []string{"--from-asg"}, says: "--cluster-name or TENON_CLUSTER"},
+		"a group without --from-asg": {args: []string{"-f", "a", "--node-group", "web"}, says: "are for --from-asg"},
+		"a role for node groups":     {args: []string{"--from-asg", "--cluster-name", "shop", "--role", "nodes"}, says: "the node groups' own"},
 		"two identities":             {args: []string{"-f", "a", "--role", "a", "--instance-profile", "b"}, says: "exclude each other"},
 		"standard input twice":       {args: []string{"-f", "-", "-f", "-"}, says: "only once"},
 		"a format that is not there": {args: []string{"-f", "-", "-o", "table"}, says: "yaml or json"},

@@ -20,7 +20,7 @@ func newEC2SimCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ec2sim",
 		Short: "Simulate an AWS account over HTTP",
-		Long: `Simulates an AWS account over HTTP: EC2, SSM, IAM, EKS, Pricing, SQS and STS, as far as a node autoscaler uses them.
+		Long: `Simulates an AWS account over HTTP: EC2, EC2 Auto Scaling, SSM, IAM, EKS, Pricing, SQS and STS, as far as a node autoscaler uses them.
 Point any AWS SDK or the AWS CLI at it with AWS_ENDPOINT_URL and any credentials.
 
 With --kubeconfig, an instance that boots joins that cluster as a Node, as its kubelet would.

@@ -148,16 +148,16 @@ func (o *object) manifests() []map[string]any {
 		all = append(all, o.raw)
 	}
 	for _, class := range o.classes {
-		all = append(all, manifestOf(class))
+		all = append(all, ManifestOf(class))
 	}
 	if o.pool != nil {
-		all = append(all, manifestOf(o.pool))
+		all = append(all, ManifestOf(o.pool))
 	}
 	return all
 }
 
-// manifestOf returns an object as a person would write it: without a status, and without what the API server fills in.
-func manifestOf(typed any) map[string]any {
+// ManifestOf returns an object as a person would write it: without a status, and without what the API server fills in.
+func ManifestOf(typed any) map[string]any {
 	var value map[string]any
 	data, err := json.Marshal(typed)
 	if err == nil {

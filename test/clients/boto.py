@@ -287,6 +287,32 @@ def end(out, ec2, ids):
     out["templateDeleted"] = ec2.delete_launch_template(LaunchTemplateName="clients")["LaunchTemplate"]["LaunchTemplateName"]
 
 
+def node_groups(out, eks, scaling):
+    """Managed node groups, and Auto Scaling groups of somebody's own."""
+    subnets = list(out["subnets"].values())[:2]
+    for name in ("web", "batch"):
+        eks.create_nodegroup(clusterName=CLUSTER, nodegroupName=name, subnets=subnets, nodeRole="arn:aws:iam::123456789012:role/nodes",
+                             scalingConfig={"minSize": 0, "maxSize": 2, "desiredSize": 0}, labels={"team": "shop"},
+                             taints=[{"key": "team", "value": "shop", "effect": "NO_SCHEDULE"}])
+    eks.get_waiter("nodegroup_active").wait(clusterName=CLUSTER, nodegroupName="web")
+    listed = [name for page in eks.get_paginator("list_nodegroups").paginate(clusterName=CLUSTER, PaginationConfig={"PageSize": 1})
+              for name in page["nodegroups"]]
+    update = eks.update_nodegroup_config(clusterName=CLUSTER, nodegroupName="web", scalingConfig={"maxSize": 5})["update"]
+    group = eks.describe_nodegroup(clusterName=CLUSTER, nodegroupName="web")["nodegroup"]
+    scaling.create_auto_scaling_group(
+        AutoScalingGroupName="own", MinSize=0, MaxSize=3, VPCZoneIdentifier=",".join(subnets), Tags=[{"Key": "mine", "Value": "yes"}],
+        MixedInstancesPolicy={"LaunchTemplate": {"LaunchTemplateSpecification": {"LaunchTemplateName": "clients", "Version": "1"},
+                                                 "Overrides": [{"InstanceType": "m5.large"}, {"InstanceType": "c5.large"}]}})
+    own = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=["own"])["AutoScalingGroups"][0]
+    managed = scaling.describe_auto_scaling_groups(Filters=[{"Name": "tag:eks:nodegroup-name", "Values": ["web"]}])["AutoScalingGroups"]
+    out["nodeGroups"] = {
+        "listed": listed, "update": update["type"], "most": group["scalingConfig"]["maxSize"], "effect": group["taints"][0]["effect"],
+        "overrides": [o["InstanceType"] for o in own["MixedInstancesPolicy"]["LaunchTemplate"]["Overrides"]],
+        "scaling": [g["AutoScalingGroupName"] for g in managed] == [g["name"] for g in group["resources"]["autoScalingGroups"]],
+        "again": code(eks.create_nodegroup, clusterName=CLUSTER, nodegroupName="web", subnets=subnets, nodeRole="role"),
+    }
+
+
 def errors(out, ec2, ended):
     """What is refused, as boto3 reports it: the code and the status."""
     reader, nobody = client("ec2", key="reader"), client("iam", key="reader")
@@ -319,6 +345,7 @@ def main():
     queues(out, as_json, "sqsJSON")
     sqs, url = queues(out, as_query, "sqsQuery")
     interruption(out, ec2, sqs, url, out["spot"]["Instances"][0]["InstanceIds"][0])
+    node_groups(out, client("eks"), client("autoscaling"))
     end(out, ec2, ids)
     errors(out, ec2, ids[0])
     out["versions"] = {"boto3": boto3.__version__, "botocore": botocore.__version__, "file": os.path.dirname(botocore.__file__)}

@@ -37,6 +37,8 @@ var newer = map[string]string{
 	"ec2.RunInstances.Instances[].Placement: has an unknown availabilityZoneId":                                    "zone ids beside names, 2025",
 	"ec2.DescribeSpotPriceHistory.SpotPriceHistory[]: has an unknown availabilityZoneId":                           "zone ids beside names, 2025",
 	"ec2.DescribeImages.Images[].BootMode: 'uefi-preferred' is not one of its values":                              "2023",
+	"eks.CreateNodegroup.nodegroup.amiType: 'AL2023_x86_64_STANDARD' is not one of its values":                     "2023",
+	"eks.DescribeNodegroup.nodegroup.amiType: 'AL2023_x86_64_STANDARD' is not one of its values":                   "2023",
 	"ec2.DescribeSecurityGroups.SecurityGroups[]: has an unknown securityGroupArn":                                 "2024",
 }
 
@@ -45,6 +47,13 @@ type seen struct {
 	Strict struct {
 		Answers    int
 		Complaints []string
+	}
+
+	NodeGroups struct {
+		Listed, Overrides     []string
+		Update, Effect, Again string
+		Most                  int
+		Scaling               bool
 	}
 
 	TypePages       int
@@ -245,7 +254,19 @@ func TestBoto3(t *testing.T) {
 	t.Run("SQS's JSON protocol", func(t *testing.T) { s.SQSJSON.check(t, a, "json") })
 	t.Run("SQS's query protocol", func(t *testing.T) { s.SQSQuery.check(t, a, "query") })
 	t.Run("interruption and end", func(t *testing.T) { s.ends(t, a) })
+	t.Run("node groups", s.nodeGroups)
 	t.Run("errors", s.errors)
+}
+
+// nodeGroups checks two managed node groups, of which one may grow to five nodes after an update, and one of somebody's own.
+func (s seen) nodeGroups(t *testing.T) {
+	g := s.NodeGroups
+	if diff := cmp.Diff([]string{"batch", "web"}, g.Listed) + cmp.Diff([]string{"m5.large", "c5.large"}, g.Overrides); diff != "" {
+		t.Errorf("groups and overrides (-want +got):\n%s", diff)
+	}
+	if g.Update != "ConfigUpdate" || g.Effect != "NO_SCHEDULE" || g.Most != 5 || !g.Scaling || g.Again != "ResourceInUseException 409" {
+		t.Errorf("node groups are %+v", g)
+	}
 }
 
 func (s seen) types(t *testing.T) {

@@ -260,3 +260,43 @@ func TestCLIIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestCLINodeGroups lets the CLI make node groups, read what the simulator says of them, and scale one to zero.
+func TestCLINodeGroups(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{PendingFor: time.Millisecond})
+	a.aws(t, nil, "eks", "create-nodegroup", "--cluster-name", cluster, "--nodegroup-name", "web", "--subnets", "subnet-0a5e7e0000000001", "subnet-0a5e7e0000000002",
+		"--node-role", "arn:aws:iam::123456789012:role/nodes", "--instance-types", "m5.large", "--scaling-config", "minSize=0,maxSize=4,desiredSize=3",
+		"--labels", "team=shop", "--taints", "key=team,value=shop,effect=NO_SCHEDULE", "--update-config", "maxUnavailablePercentage=33")
+	a.aws(t, nil, "eks", "wait", "nodegroup-active", "--cluster-name", cluster, "--nodegroup-name", "web")
+	a.aws(t, nil, "ec2", "create-launch-template", "--launch-template-name", "own", "--launch-template-data", `{"InstanceType": "m5.large"}`)
+	a.aws(t, nil, "autoscaling", "create-auto-scaling-group", "--auto-scaling-group-name", "own", "--min-size", "0", "--max-size", "2",
+		"--vpc-zone-identifier", "subnet-0a5e7e0000000001", "--launch-template", "LaunchTemplateName=own,Version=1",
+		"--tags", "Key=k8s.io/cluster-autoscaler/enabled,Value=true,PropagateAtLaunch=false")
+	var names []string
+	a.aws(t, &names, "eks", "list-nodegroups", "--cluster-name", cluster, "--query", "nodegroups")
+	var group []any
+	a.aws(t, &group, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", "web", "--query",
+		"nodegroup.[status, amiType, instanceTypes[0], scalingConfig.maxSize, labels.team, taints[0].effect, updateConfig.maxUnavailablePercentage, diskSize]")
+	want := []any{"ACTIVE", "AL2023_x86_64_STANDARD", "m5.large", 4.0, "shop", "NO_SCHEDULE", 33.0, 20.0}
+	if diff := cmp.Diff([]string{"web"}, names) + cmp.Diff(want, group); diff != "" {
+		t.Errorf("the node group (-want +got):\n%s", diff)
+	}
+	sizes := func() (sizes [][]float64) {
+		a.aws(t, &sizes, "autoscaling", "describe-auto-scaling-groups", "--filters", "Name=tag-key,Values=k8s.io/cluster-autoscaler/enabled",
+			"--query", "sort_by(AutoScalingGroups, &AutoScalingGroupName)[].[MinSize, DesiredCapacity, MaxSize]")
+		return sizes
+	}
+	if diff := cmp.Diff([][]float64{{0, 3, 4}, {0, 0, 2}}, sizes()); diff != "" {
+		t.Errorf("Auto Scaling groups (-want +got):\n%s", diff)
+	}
+	a.aws(t, nil, "eks", "update-nodegroup-config", "--cluster-name", cluster, "--nodegroup-name", "web", "--scaling-config", "minSize=0,maxSize=4,desiredSize=0")
+	if diff := cmp.Diff([][]float64{{0, 0, 4}, {0, 0, 2}}, sizes()); diff != "" {
+		t.Errorf("Auto Scaling groups after the update (-want +got):\n%s", diff)
+	}
+	var states []string
+	a.aws(t, &states, "ec2", "describe-instances", "--filters", "Name=tag:eks:nodegroup-name,Values=web", "--query", "Reservations[].Instances[].State.Name")
+	if len(states) != 3 || slices.Contains(states, "running") {
+		t.Errorf("the instances of the group without nodes are %v", states)
+	}
+}
