@@ -59,6 +59,9 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 		Prioritized:   len(spec.Prices) > 0,
 		CapacityBlock: marketOf(spec.Class, choice[0].key.ReservationID) == types.MarketTypeCapacityBlock,
 		Interruptible: marketOf(spec.Class, choice[0].key.ReservationID) == types.MarketTypeInterruptibleCapacityReservation,
+
+		PlacementGroup: resolved.group.groupID(),
+		Partition:      spec.Partition,
 	}, nil
 }
 
