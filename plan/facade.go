@@ -170,6 +170,12 @@ func NewOverlays(all []*v1alpha1.NodeOverlay, pools []Pool) (*Overlays, map[stri
 	return market.NewOverlays(all, pools)
 }
 
+// Partition returns the partition that a NodeClaim asks for in the placement group of its node class, whose instance types these
+// are; empty if it leaves that to the cloud.
+func Partition(claim *karpv1.NodeClaim, types []*cloud.InstanceType) string {
+	return model.Partition(claim, types)
+}
+
 // Tenancy returns the tenancy, default or dedicated, that a NodeClaim's machine has or will have.
 func Tenancy(claim *karpv1.NodeClaim) string { return model.Tenancy(claim) }
 

@@ -118,6 +118,9 @@ func plannedNodeOf(claim *plan.Claim, pool *plan.Pool, name string) (plannedNode
 	maps.Copy(node.Labels, typ.Labels)
 	node.Labels[karpv1.CapacityTypeLabelKey] = claim.CapacityType
 	node.Labels[awsv1.LabelInstanceTenancy] = plan.Tenancy(object)
+	if partition := plan.Partition(object, pool.Types); partition != "" {
+		node.Labels[awsv1.LabelPlacementGroupPartition] = partition
+	}
 	node.Arch = typ.Labels[corev1.LabelArchStable]
 	if offering != nil {
 		node.Zone = offering.Zone

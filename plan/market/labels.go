@@ -3,6 +3,7 @@ package market
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,12 +25,25 @@ func typeLabel(typ *cloud.InstanceType, key string) (value string, present bool)
 	return value, present
 }
 
+// admittedPartition is a partition of the type's placement group that the term admits.
+func admittedPartition(t model.Term, typ *cloud.InstanceType) (partition string, found bool) {
+	about := t.About(awsv1.LabelPlacementGroupPartition)
+	at := slices.IndexFunc(typ.Partitions, func(partition string) bool { return about.AllAdmit(partition, true) })
+	if at < 0 {
+		return "", false
+	}
+	return typ.Partitions[at], true
+}
+
 // admitsType says whether an instance type, with the labels of its pool, meets the term.
 func admitsType(t model.Term, typ *cloud.InstanceType, pool map[string]string) bool {
 	for i := range t {
 		value, present := typeLabel(typ, t[i].Key)
 		if !present {
 			value, present = pool[t[i].Key]
+		}
+		if !present && t[i].Key == awsv1.LabelPlacementGroupPartition {
+			value, present = admittedPartition(t, typ)
 		}
 		if !t[i].Admits(value, present) {
 			return false

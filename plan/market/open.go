@@ -115,6 +115,7 @@ func labelPool(m *Market, s *Seller, requirements model.Term) {
 		}
 	}
 	labelTenancy(m, s, requirements)
+	labelPartition(s, requirements)
 	for key, conditions := range s.Open {
 		if value, present, single := conditions.Only(); single {
 			delete(s.Open, key)
@@ -147,6 +148,17 @@ func labelTenancy(m *Market, s *Seller, requirements model.Term) {
 		}
 	}
 	s.Open[awsv1.LabelInstanceTenancy] = open
+}
+
+// labelPartition leaves the partition of the placement group to the pods, within what the pool requires. If that is none of the
+// group's partitions, no machine meets the requirements.
+func labelPartition(s *Seller, requirements model.Term) {
+	partitions, required := model.PartitionsOf(s.Types), requirements.About(awsv1.LabelPlacementGroupPartition)
+	if _, fixed := s.Labels[awsv1.LabelPlacementGroupPartition]; fixed || !slices.ContainsFunc(partitions, func(p string) bool { return required.AllAdmit(p, true) }) {
+		return
+	}
+	s.Open[awsv1.LabelPlacementGroupPartition] = append(required,
+		model.NewCondition(awsv1.LabelPlacementGroupPartition, corev1.NodeSelectorOpIn, partitions))
 }
 
 // addMachine adds one machine with the given capacity type and reservation, if it is offered in any of the zones.
@@ -185,6 +197,6 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 
 // availableNow says that an offering can be bought now, as far as is known.
 func availableNow(o *cloud.Offering, typ *cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) bool {
-	until, refused := unavailable[o.Key(typ)]
-	return o.Available && o.Price > 0 && !(refused && now.Before(until))
+	key := o.Key(typ)
+	return o.Available && o.Price > 0 && !now.Before(unavailable[key]) && !now.Before(unavailable[key.Ungrouped()])
 }

@@ -134,6 +134,9 @@ func (s *Seller) Settle(custom model.Term) (map[string]string, bool) {
 				all = append(all, c)
 			}
 		}
+		if key == awsv1.LabelPlacementGroupPartition && len(all) == 1 {
+			continue // nobody asks for a partition, and the cloud distributes the nodes
+		}
 		value, present, ok := all.Resolve()
 		if key == awsv1.LabelInstanceTenancy {
 			value, ok = all.Tenancy()
