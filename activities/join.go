@@ -63,7 +63,7 @@ func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.Jo
 		return workflows.JoinResult{}, err
 	}
 	result := workflows.JoinResult{ExpireAt: claim.ExpiresAt()}
-	node, failed, err := j.awaitRegistration(ctx, claim)
+	node, failed, err := j.awaitRegistration(ctx, claim, in.Instance)
 	if err != nil || failed != "" {
 		result.Failed = failed
 		return result, err
@@ -131,6 +131,12 @@ func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance 
 	if instance.ZoneID != "" {
 		labels["topology.k8s.aws/zone-id"] = instance.ZoneID
 	}
+	if instance.PlacementGroup != "" {
+		labels[awsv1.LabelPlacementGroupID] = instance.PlacementGroup
+	}
+	if instance.Partition != "" {
+		labels[awsv1.LabelPlacementGroupPartition] = instance.Partition
+	}
 	labelReservation(labels, kind, instance.Reservation)
 	maps.Copy(labels, claim.Labels)
 	return labels
@@ -154,9 +160,37 @@ func labelReservation(labels map[string]string, kind *cloud.InstanceType, id str
 	}
 }
 
+// labelPartition writes onto the claim in which partition of its placement group the instance runs, if nobody chose it: only the
+// running instance says it. The node must not take pods without that label, which they may be spread by. An instance that the
+// cloud no longer knows is none of its business.
+func (j *joiner) labelPartition(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*karpv1.NodeClaim, error) {
+	if claim.Labels[awsv1.LabelPlacementGroupID] == "" || claim.Labels[awsv1.LabelPlacementGroupPartition] != "" {
+		return claim, nil
+	}
+	kind, err := j.catalogue.instanceType(ctx, claim, instance.InstanceType)
+	if err != nil || len(kind.Partitions) == 0 {
+		return claim, err
+	}
+	found, err := j.instances.cloud.Instances(ctx, cloud.Query{IDs: []string{instance.ID}})
+	switch {
+	case err != nil:
+		return nil, cloudFailure("find the partition of "+instance.ID, err)
+	case len(found) == 0 && time.Since(claim.CreationTimestamp.Time) > consistencyLag:
+		return claim, nil
+	case len(found) == 0 || found[0].Partition == "":
+		return nil, fmt.Errorf("the cloud does not say yet in which partition of %s %s runs", claim.Labels[awsv1.LabelPlacementGroupID], instance.ID)
+	}
+	labelled := claim.DeepCopy()
+	labelled.Labels[awsv1.LabelPlacementGroupPartition] = found[0].Partition
+	if err := j.objects.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
+		return nil, fmt.Errorf("label NodeClaim %s: %w", claim.Name, err)
+	}
+	return labelled, nil
+}
+
 // awaitRegistration waits for the claim's Node and registers it. If the claim has to be removed instead, it returns the
 // reason.
-func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, string, error) {
+func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*corev1.Node, string, error) {
 	waiting, stop := context.WithDeadline(ctx, registerBy(claim, time.Now()))
 	defer stop()
 	node, _, err := j.mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool { return node != nil })
@@ -172,6 +206,9 @@ func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim)
 		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
 	}
 	if !readiness.Registered(node) || !owned(node, claim) {
+		if claim, err = j.labelPartition(ctx, claim, instance); err != nil {
+			return nil, "", err
+		}
 		reserved, err := j.keeper.reserved(ctx, claim)
 		if err != nil {
 			return nil, "", err

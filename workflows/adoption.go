@@ -48,5 +48,8 @@ func ClaimInstance(claim *karpv1.NodeClaim) Instance {
 		CapacityType: labels[karpv1.CapacityTypeLabelKey],
 		Reservation:  labels[awsv1.LabelCapacityReservationID],
 		Image:        claim.Status.ImageID,
+
+		PlacementGroup: labels[awsv1.LabelPlacementGroupID],
+		Partition:      labels[awsv1.LabelPlacementGroupPartition],
 	}
 }
