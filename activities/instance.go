@@ -50,5 +50,6 @@ func (i instances) ownInstance(ctx context.Context, claim *karpv1.NodeClaim, beg
 
 func reduceInstance(i cloud.Instance) workflows.Instance {
 	return workflows.Instance{ID: i.ID, ProviderID: i.ProviderID, InstanceType: i.InstanceType, Zone: i.Zone, ZoneID: i.ZoneID,
-		CapacityType: i.CapacityType, Reservation: i.Reservation, Image: i.Image, Profile: i.Profile, Price: i.Price}
+		CapacityType: i.CapacityType, Reservation: i.Reservation, Image: i.Image, Profile: i.Profile, Price: i.Price,
+		PlacementGroup: i.PlacementGroup, Partition: i.Partition}
 }

@@ -62,7 +62,7 @@ func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.Jo
 		return workflows.JoinResult{}, err
 	}
 	result := workflows.JoinResult{ExpireAt: claim.ExpiresAt()}
-	node, failed, err := j.awaitRegistration(ctx, claim)
+	node, failed, err := j.awaitRegistration(ctx, claim, in.Instance)
 	if err != nil || failed != "" {
 		result.Failed = failed
 		return result, err
@@ -133,6 +133,12 @@ func launchedLabels(keys cloud.LabelKeys, claim *karpv1.NodeClaim, kind *cloud.I
 	if instance.ZoneID != "" && keys.ZoneID != "" {
 		labels[keys.ZoneID] = instance.ZoneID
 	}
+	if instance.PlacementGroup != "" && keys.PlacementGroup != "" {
+		labels[keys.PlacementGroup] = instance.PlacementGroup
+	}
+	if instance.Partition != "" && keys.Partition != "" {
+		labels[keys.Partition] = instance.Partition
+	}
 	labelReservation(keys, labels, kind, instance.Reservation)
 	maps.Copy(labels, claim.Labels)
 	return labels
@@ -156,9 +162,38 @@ func labelReservation(keys cloud.LabelKeys, labels map[string]string, kind *clou
 	}
 }
 
+// labelPartition writes onto the claim in which partition of its placement group the instance runs, if nobody chose it: only the
+// running instance says it. The node must not take pods without that label, which they may be spread by. An instance that the
+// cloud no longer knows is none of its business.
+func (j *joiner) labelPartition(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*karpv1.NodeClaim, error) {
+	keys := j.catalogue.cloud.Kind().Labels
+	if keys.Partition == "" || claim.Labels[keys.PlacementGroup] == "" || claim.Labels[keys.Partition] != "" {
+		return claim, nil
+	}
+	kind, err := j.catalogue.instanceType(ctx, claim, instance.InstanceType)
+	if err != nil || len(kind.Partitions) == 0 {
+		return claim, err
+	}
+	found, err := j.instances.cloud.Instances(ctx, cloud.Query{IDs: []string{instance.ID}})
+	switch {
+	case err != nil:
+		return nil, cloudFailure("find the partition of "+instance.ID, err)
+	case len(found) == 0 && time.Since(claim.CreationTimestamp.Time) > consistencyLag:
+		return claim, nil
+	case len(found) == 0 || found[0].Partition == "":
+		return nil, fmt.Errorf("the cloud does not say yet in which partition of %s %s runs", claim.Labels[keys.PlacementGroup], instance.ID)
+	}
+	labelled := claim.DeepCopy()
+	labelled.Labels[keys.Partition] = found[0].Partition
+	if err := j.objects.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
+		return nil, fmt.Errorf("label NodeClaim %s: %w", claim.Name, err)
+	}
+	return labelled, nil
+}
+
 // awaitRegistration waits for the claim's Node and registers it. If the claim has to be removed instead, it returns the
 // reason.
-func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, string, error) {
+func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*corev1.Node, string, error) {
 	waiting, stop := context.WithDeadline(ctx, registerBy(claim, time.Now()))
 	defer stop()
 	node, _, err := j.mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool { return node != nil })
@@ -174,6 +209,9 @@ func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim)
 		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
 	}
 	if !readiness.Registered(node) || !owned(node, claim) {
+		if claim, err = j.labelPartition(ctx, claim, instance); err != nil {
+			return nil, "", err
+		}
 		reserved, err := j.keeper.reserved(ctx, claim)
 		if err != nil {
 			return nil, "", err

@@ -66,7 +66,8 @@ func (l *launcher) PrepareLaunch(ctx context.Context, group workflows.LaunchGrou
 	}
 	request, err := l.cloud.PrepareLaunch(ctx, cloud.LaunchSpec{
 		Group: group.Group, Count: len(wanted), Class: class, NodePool: first.Labels[karpv1.NodePoolLabelKey],
-		CapacityType: offerings[0].CapacityType, Tenancy: plan.Tenancy(keys, first), Offerings: offerings, Prices: overlaidPrices(kinds, offerings),
+		CapacityType: offerings[0].CapacityType, Tenancy: plan.Tenancy(keys, first), Partition: plan.Partition(keys, first, kinds), Offerings: offerings,
+		Prices: overlaidPrices(kinds, offerings),
 		Labels: registrationLabels(first), Taints: slices.Concat(first.Spec.Taints, first.Spec.StartupTaints), Requests: requested(wanted),
 	})
 	if err != nil {

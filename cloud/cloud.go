@@ -134,6 +134,11 @@ type InstanceType struct {
 	Allocatable corev1.ResourceList
 	// Offerings are the ways to buy it, ordered by zone and capacity type. Those of capacity reservations come last.
 	Offerings []Offering
+	// PlacementGroup is the placement group that the class's nodes are launched into; empty if it names none.
+	PlacementGroup string
+	// Partitions are the partitions of that group, as values of the label LabelKeys.Partition. A
+	// launch may ask for one of them. It is nil if the group has none.
+	Partitions []string
 	// OnRequest are the resources of Capacity that a node has only if its claim asks for them, such as vpc.amazonaws.com/efa.
 	OnRequest []corev1.ResourceName
 	// BareMetal says that it is a whole host without a hypervisor.
@@ -187,11 +192,21 @@ type OfferingKey struct {
 	CapacityType string `json:"capacityType"`
 	// ReservationID tells reserved offerings of one type and zone apart; empty for on-demand and spot.
 	ReservationID string `json:"reservationID,omitempty"`
+	// PlacementGroup is the placement group of the launch, because it may have no room where others have; empty without one.
+	PlacementGroup string `json:"placementGroup,omitempty"`
+}
+
+// Ungrouped names the same offering without a placement group. What is refused there is refused in the group as well.
+func (k OfferingKey) Ungrouped() OfferingKey {
+	k.PlacementGroup = ""
+	return k
 }
 
 // Key names the offering of an instance type.
 func (o *Offering) Key(of *InstanceType) OfferingKey {
-	return OfferingKey{InstanceType: of.Name, Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID}
+	return OfferingKey{
+		InstanceType: of.Name, Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID, PlacementGroup: of.PlacementGroup,
+	}
 }
 
 // LaunchSpec is a launch in Kubernetes' terms: what PrepareLaunch resolves.
@@ -209,6 +224,8 @@ type LaunchSpec struct {
 	// Tenancy is default or dedicated: whether the hardware may be shared with other accounts. Empty means default, and is
 	// what a provider without LabelKeys.Tenancy gets.
 	Tenancy string
+	// Partition is the partition of the class's placement group; empty leaves it to the cloud.
+	Partition string
 	// Offerings are the acceptable ones, the preferred first, at most a few hundred.
 	Offerings []OfferingKey
 	// Prices replace the cloud's prices of some offerings, per hour in the region's currency. If there are any, the
@@ -280,7 +297,11 @@ type Instance struct {
 	CapacityType string `json:"capacityType"`
 	// Reservation is the capacity reservation the instance runs in; empty for on-demand and spot.
 	Reservation string `json:"reservation,omitempty"`
-	Image       string `json:"image"`
+	// PlacementGroup is the placement group the instance runs in, and Partition its partition there; empty without one. The
+	// reply to a launch has no partition unless the request named one.
+	PlacementGroup string `json:"placementGroup,omitempty"`
+	Partition      string `json:"partition,omitempty"`
+	Image          string `json:"image"`
 	// Profile is the identity with which it runs, such as an EC2 instance profile.
 	Profile string `json:"profile,omitempty"`
 	// Price is what it costs per hour, in the region's currency, as far as its request says; only Launch tells it.

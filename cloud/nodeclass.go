@@ -53,6 +53,8 @@ type LabelKeys struct {
 	ZoneID string
 	// Tenancy is for LaunchSpec.Tenancy.
 	Tenancy string
+	// PlacementGroup is for InstanceType.PlacementGroup, and Partition for one of InstanceType.Partitions.
+	PlacementGroup, Partition string
 	// Family is for the family of an instance type: types of one family differ in size alone.
 	Family string
 	// ReservationID, ReservationType and ReservationInterruptible are for the fields of Offering of these names.

@@ -65,6 +65,7 @@ var whenCalled = map[string]string{
 	"ec2:DescribeInstanceTypes":          "at startup and every twelve hours",
 	"ec2:DescribeInstances":              "with each sweep; every two seconds while instances terminate, for all together; after a launch with an unknown outcome",
 	"ec2:DescribeLaunchTemplates":        "every ten minutes per EC2NodeClass, to find old launch templates, when it is deleted, and every half hour with a sweep",
+	"ec2:DescribePlacementGroups":        "with each look-up of an EC2NodeClass that names a placement group, and before its launches, at most once a minute",
 	"ec2:DescribeSecurityGroups":         "with each look-up of an EC2NodeClass",
 	"ec2:DescribeSpotPriceHistory":       "at startup and every twelve hours",
 	"ec2:DescribeSubnets":                "with each look-up of an EC2NodeClass, at most once a minute",

@@ -67,6 +67,9 @@ func readProbes() []probe {
 		needed("read launch templates", func(ctx context.Context, _ *neighbourhood, p *principal) error {
 			return ignore(ctx, p.ec2.DescribeLaunchTemplates)
 		}),
+		needed("read placement groups", func(ctx context.Context, _ *neighbourhood, p *principal) error {
+			return ignore(ctx, p.ec2.DescribePlacementGroups)
+		}),
 		needed("read security groups", func(ctx context.Context, _ *neighbourhood, p *principal) error {
 			return ignore(ctx, p.ec2.DescribeSecurityGroups)
 		}),
@@ -136,6 +139,9 @@ func launchProbes() []probe {
 		}),
 		needed("launch into a reservation", func(_ context.Context, n *neighbourhood, p *principal) error {
 			return n.launch(p, "reserved", "on-demand", ownTags())
+		}),
+		needed("launch into a placement group", func(_ context.Context, n *neighbourhood, p *principal) error {
+			return n.launch(p, "placed", "on-demand", ownTags())
 		}),
 		needed("try a launch", func(_ context.Context, n *neighbourhood, p *principal) error { return n.run(p, ownTags()) }),
 		forbidden("launch with a role of somebody else's", func(_ context.Context, n *neighbourhood, p *principal) error {

@@ -129,6 +129,9 @@ func newNeighbourhood(t testing.TB, policies ec2sim.Policies) *neighbourhood {
 		{DeviceName: awssdk.String("/dev/xvdb"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{SnapshotId: awssdk.String("snap-0123456789abcdef0"), VolumeSize: awssdk.Int32(20)}}}})
 	n.template("reserved", ownTags(), &types.RequestLaunchTemplateData{CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
 		CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &n.reservation}}})
+	group, err := n.admin.ec2.CreatePlacementGroup(t.Context(), &ec2.CreatePlacementGroupInput{GroupName: awssdk.String("together"), Strategy: types.PlacementStrategyPartition})
+	n.must(err)
+	n.template("placed", ownTags(), &types.RequestLaunchTemplateData{Placement: &types.LaunchTemplatePlacementRequest{GroupId: group.PlacementGroup.GroupId}})
 	n.template("admin", ownTags(), &types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{
 		Name: awssdk.String(n.profile(ownTags(), "Administrator"))}})
 	return n

@@ -170,6 +170,12 @@ func NewOverlays(keys cloud.LabelKeys, all []*v1alpha1.NodeOverlay, pools []Pool
 	return market.NewOverlays(keys, all, pools)
 }
 
+// Partition returns the partition that a NodeClaim asks for in the placement group of its node class, whose instance types these
+// are; empty if it leaves that to the cloud.
+func Partition(keys cloud.LabelKeys, claim *karpv1.NodeClaim, types []*cloud.InstanceType) string {
+	return model.Partition(keys, claim, types)
+}
+
 // Tenancy returns the tenancy, default or dedicated, that a NodeClaim's machine has or will have; empty if the provider offers
 // no choice.
 func Tenancy(keys cloud.LabelKeys, claim *karpv1.NodeClaim) string { return model.Tenancy(keys, claim) }

@@ -47,5 +47,8 @@ func ClaimInstance(keys cloud.LabelKeys, claim *karpv1.NodeClaim) Instance {
 		CapacityType: labels[karpv1.CapacityTypeLabelKey],
 		Reservation:  labels[keys.ReservationID],
 		Image:        claim.Status.ImageID,
+
+		PlacementGroup: labels[keys.PlacementGroup],
+		Partition:      labels[keys.Partition],
 	}
 }

@@ -51,7 +51,11 @@ type Instance struct {
 	CapacityType string `json:"capacityType"`
 	// Reservation is the capacity reservation it runs in; empty for on-demand and spot.
 	Reservation string `json:"reservation,omitempty"`
-	Image       string `json:"image,omitempty"`
+	// PlacementGroup is the placement group it was launched into, and Partition its partition there; empty without one, or if
+	// the partition is not known yet.
+	PlacementGroup string `json:"placementGroup,omitempty"`
+	Partition      string `json:"partition,omitempty"`
+	Image          string `json:"image,omitempty"`
 	// Profile is the name of its instance profile; empty if the instance was taken from a claim.
 	Profile string  `json:"profile,omitempty"`
 	Price   float64 `json:"price,omitempty"`

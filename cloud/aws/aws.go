@@ -14,6 +14,7 @@
 //   - the memory that registered nodes have reported, by type and image, read again from the cluster's nodes (learnt.go);
 //   - offerings that had no capacity, for three minutes (unavailable.go);
 //   - how much room capacity reservations have, for a minute, minus what was launched into them (reservations.go);
+//   - placement groups, for a minute (placementgroups.go);
 //   - launch templates, whose names are a hash of their content and the half hour, so that creating one twice has no effect
 //     (template.go);
 //   - results of dry runs and of IAM calls, for minutes, and SSM parameters, for minutes or a day.
@@ -43,8 +44,8 @@
 // limits.
 //
 // Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, sizetable, disks, machine,
-// capacity, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups, reservations,
-// learnt, instancetypes, catalogue, request, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
+// capacity, placementgroups, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups,
+// reservations, learnt, instancetypes, catalogue, request, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
 // readiness, validate, aws, launch, prepare, nodeclass, leftovers, drift, interruptionmessage, interruption, interruptionstatus,
 // capacityblocks, repair, volumeprice.
 package aws
@@ -207,7 +208,7 @@ func build(cfg aws.Config, options Options) *Provider {
 	}
 	p.readiness = &readiness{
 		ec2: api, isolated: options.IsolatedVPC, cluster: cluster, images: images, subnets: p.subnets, reservations: p.catalogue.reservations,
-		profiles: p.profiles,
+		profiles: p.profiles, groups: p.catalogue.groups,
 	}
 	p.validator = &validator{
 		ec2: api, cluster: options.Cluster, noDryRun: options.DisableDryRun, log: options.Log, facts: cluster, catalogue: p.catalogue,
@@ -221,7 +222,7 @@ func newCatalogue(p *Provider, cfg aws.Config) *catalogue {
 	options := p.options
 	c := &catalogue{
 		region: cfg.Region, vmOverhead: *options.VMMemoryOverhead, reservedENIs: int64(options.ReservedENIs),
-		unavailable: newUnavailable(options.Now), reservations: newReservationPool(p.ec2, options.Now),
+		unavailable: newUnavailable(options.Now), reservations: newReservationPool(p.ec2, options.Now), groups: newPlacementGroups(p.ec2, options.Now),
 		resolved: newTTLCache[string, *resolvedClass](time.Hour, 64, options.Now), learnt: newLearnt(options.Now),
 	}
 	pricingAPI := pricing.NewFromConfig(cfg, func(o *pricing.Options) { o.Region = pricingRegion(cfg.Region) })

@@ -23,12 +23,13 @@ type catalogue struct {
 	unavailable  *unavailable
 	shifts       *zonalShifts
 	reservations *reservationPool // of capacity
+	groups       *placementGroups
 	learnt       *learnt
 	resolved     *ttlCache[string, *resolvedClass] // by resolvedName
 }
 
-// resolve returns the machines as nodes of the class. It computes them again only when the class, the machines or what
-// nodes report have changed.
+// resolve returns the machines as nodes of the class. It computes them again only when the class, the machines, its
+// placement group or what nodes report have changed.
 func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*resolvedClass, error) {
 	switch {
 	case len(class.Status.AMIs) == 0:
@@ -40,7 +41,11 @@ func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*re
 	if err != nil {
 		return nil, err
 	}
-	key, err := resolveKey(class, seq, c.learnt.refresh())
+	group, err := c.groups.of(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	key, err := resolveKey(class, group, seq, c.learnt.refresh())
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +54,7 @@ func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*re
 	if resolved, ok := c.resolved.get(name); ok && resolved.key == key {
 		return resolved, nil
 	}
-	resolved, err := resolveClass(class, machines, shapeOf(class, c.vmOverhead, c.reservedENIs), c.learnt)
+	resolved, err := resolveClass(class, group, machines, shapeOf(class, c.vmOverhead, c.reservedENIs), c.learnt)
 	if err != nil {
 		return nil, &cloud.Error{Kind: cloud.Invalid, Reason: "KubeletConfigurationInvalid", Operation: "InstanceTypes", Err: err}
 	}

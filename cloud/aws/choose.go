@@ -23,6 +23,7 @@ type choice struct {
 	key    cloud.OfferingKey
 	subnet string
 	price  float64
+	group  *placementGroup // nil if the class names none
 }
 
 // choose narrows the offerings of a launch to those that CreateFleet gets: the ones available at the moment, of the
@@ -38,13 +39,14 @@ func choose(spec launchSpec, resolved *resolvedClass, subnets map[string]awsv1.S
 		if own, overlaid := spec.Prices[key]; overlaid {
 			price = own
 		}
+		key.PlacementGroup = resolved.group.groupID()
 		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) || !market.shifted[subnet.ZoneID].IsZero() ||
 			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !chosen[key.InstanceType] && len(chosen) == maxTypes ||
 			len(out) > 0 && marketOf(spec.class, key.ReservationID) != marketOf(spec.class, out[0].key.ReservationID) {
 			continue
 		}
 		chosen[key.InstanceType] = true
-		if out = append(out, choice{node, key, subnet.ID, price}); len(out) == maxOverrides {
+		if out = append(out, choice{node, key, subnet.ID, price, resolved.group}); len(out) == maxOverrides {
 			break
 		}
 	}
@@ -58,7 +60,9 @@ type templateKey struct {
 	reservation string
 	tenancy     types.Tenancy
 	enclave     bool
-	efas        int32 // EFA interfaces, if the claims request any
+	efas        int32  // EFA interfaces, if the claims request any
+	group       string // the placement group's id, if the class names one
+	partition   string // in the placement group, if the claims ask for one
 }
 
 // template returns the key of the choice's launch template. If a claim requests EFA, the node gets as many EFA
@@ -66,7 +70,7 @@ type templateKey struct {
 // Enclaves, they are enabled (Karpenter, pkg/providers/amifamily/resolver.go).
 func (c *choice) template(spec launchSpec) templateKey {
 	key := templateKey{image: c.node.image, pods: c.node.pods, reservation: c.key.ReservationID, tenancy: types.Tenancy(spec.Tenancy),
-		enclave: slices.Contains(spec.Requests, awsv1.ResourceNIPSlots)}
+		enclave: slices.Contains(spec.Requests, awsv1.ResourceNIPSlots), group: c.group.groupID(), partition: spec.Partition}
 	if len(spec.class.Spec.NetworkInterfaces) == 0 && slices.Contains(spec.Requests, awsv1.ResourceEFA) {
 		key.efas = c.node.machine.efas
 	}

@@ -84,7 +84,7 @@ func TestFieldsOfTheClass(t *testing.T) {
 			}, want: map[string]string{"CpuOptions.NestedVirtualization": "disabled"}},
 		"nothing in particular": {
 			instanceType: "m5.large", say: func(*awsv1.EC2NodeClassSpec) {}, want: map[string]string{
-				"CpuOptions.NestedVirtualization": "", "NetworkInterface.1.DeviceIndex": "", "Placement.Tenancy": "default", "EnclaveOptions.Enabled": "false"}},
+				"CpuOptions.NestedVirtualization": "", "NetworkInterface.1.DeviceIndex": "", "Placement.Tenancy": "default", "Placement.GroupId": "", "EnclaveOptions.Enabled": "false"}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()

@@ -17,8 +17,8 @@ import (
 // unsuitable returns why EC2 cannot launch the class on the machine, in words that name the field; empty if it can. It
 // checks what Karpenter checks: Amazon Linux 2023 does not run on the first Graviton, and Windows on no Graviton; connection tracking timeouts require
 // Nitro (EC2 User Guide, "Amazon EC2 security group connection tracking"); few types have nested virtualization, or the
-// network cards that a class lists.
-func (m *machine) unsuitable(class *awsv1.EC2NodeClass) string {
+// network cards that a class lists; some cannot be in placement groups of every strategy.
+func (m *machine) unsuitable(class *awsv1.EC2NodeClass, group *placementGroup) string {
 	switch cpu := class.Spec.CPUOptions; {
 	case m.arm64 && amifamily.Of(class.AMIFamily()).OS == string(corev1.Windows):
 		return "cannot run Windows"
@@ -28,6 +28,8 @@ func (m *machine) unsuitable(class *awsv1.EC2NodeClass) string {
 		return "have no Nitro hypervisor, which spec.connectionTracking needs"
 	case cpu != nil && cpu.NestedVirtualization != nil && *cpu.NestedVirtualization == string(types.NestedVirtualizationSpecificationEnabled) && !m.nested:
 		return "have no nested virtualization, which spec.cpuOptions enables"
+	case !group.supports(m.strategies):
+		return fmt.Sprintf("cannot be in a placement group of the strategy %s, which spec.placementGroupSelector names", group.strategy)
 	case !m.takes(class.Spec.NetworkInterfaces):
 		return "do not take all of spec.networkInterfaces"
 	}

@@ -20,10 +20,11 @@ const (
 	driftSecurityGroup = "SecurityGroupDrift"
 	driftSubnet        = "SubnetDrift"
 	driftReservation   = "CapacityReservationDrift"
+	driftGroup         = "PlacementGroupDrift"
 )
 
 // Drift implements cloud.Provider. It compares the parts in Karpenter's order: the class's static fields by their hash,
-// image, security groups, subnet, capacity reservation.
+// image, security groups, subnet, capacity reservation, placement group.
 func (p *Provider) Drift(ctx context.Context, given cloud.NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
 	class, err := ec2Class(given)
 	if err != nil {
@@ -32,10 +33,13 @@ func (p *Provider) Drift(ctx context.Context, given cloud.NodeClass, questions [
 	facts := newDriftFacts(class)
 	if len(class.Status.AMIs) > 0 && len(class.Status.Subnets) > 0 {
 		resolved, err := p.catalogue.resolve(ctx, class)
-		if err != nil {
+		switch {
+		case cloud.ReasonOf(err) == groupNotReady: // what it will be is not known, nor which types it takes
+		case err != nil:
 			return nil, err
+		default:
+			facts.types, facts.group = resolved.byName, resolved.group
 		}
-		facts.types = resolved.byName
 	}
 	drifts := make([]cloud.Drift, len(questions))
 	for i, question := range questions {
@@ -49,6 +53,7 @@ type driftFacts struct {
 	class *awsv1.EC2NodeClass
 	// types are the machines as nodes of the class, by name; nil while that is not known.
 	types        map[string]*classNode
+	group        *placementGroup // known if types are
 	images       []string
 	groups       []string
 	subnets      []string
@@ -99,6 +104,9 @@ func (f *driftFacts) drift(question cloud.DriftQuestion) cloud.Drift {
 		return found(driftSubnet, "status.subnets are [%s], and the instance is in %s", strings.Join(f.subnets, " "), instance.Subnet)
 	case instance.Reservation != "" && !slices.Contains(f.reservations, instance.Reservation):
 		return found(driftReservation, "status.capacityReservations do not name %s, which the instance runs in", instance.Reservation)
+	case f.types != nil && claim.Labels[awsv1.LabelPlacementGroupID] != f.group.groupID():
+		return found(driftGroup, "spec.placementGroupSelector names the placement group %q, and the instance was launched into %q",
+			f.group.groupID(), claim.Labels[awsv1.LabelPlacementGroupID])
 	}
 	return cloud.Drift{}
 }

@@ -51,6 +51,7 @@ var verdicts = map[string]verdict{
 	"InvalidAMIID.Unavailable":                    {cloud.StaleRequest, "AMINotFound"},
 	"InvalidSubnetID.NotFound":                    {cloud.StaleRequest, "LaunchFailed"},
 	"InvalidGroup.NotFound":                       {cloud.StaleRequest, "LaunchFailed"},
+	"InvalidPlacementGroup.Unknown":               {cloud.StaleRequest, "LaunchFailed"},
 	"InvalidSecurityGroupID.NotFound":             {cloud.StaleRequest, "LaunchFailed"},
 
 	"InvalidAMIID.Malformed":                  {cloud.Invalid, "InvalidAMIID"},
@@ -83,6 +84,7 @@ var capacityCodes = map[string]string{
 	"InvalidCapacityReservationId.NotFound": "InsufficientCapacity",
 	"InvalidCapacityReservationState":       "InsufficientCapacity",
 	"SpotMaxPriceTooLow":                    "InsufficientCapacity",
+	placementGroupInUse:                     "InsufficientCapacity",
 	"MaxSpotInstanceCountExceeded":          "SpotQuotaExceeded",
 	"VcpuLimitExceeded":                     "VCPULimitExceeded",
 	"InstanceLimitExceeded":                 "VCPULimitExceeded",
@@ -96,6 +98,8 @@ const (
 	// noSpotRole is the code of spot launches in an account that lacks the role for them and does not allow its
 	// creation.
 	noSpotRole = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+	// placementGroupInUse is the code of a launch into a cluster placement group that has instances in another zone.
+	placementGroupInUse = "InvalidPlacementGroup.InUse"
 	// spotRoleFailed is Karpenter's reason for it.
 	spotRoleFailed = "SpotSLRCreationFailed"
 )

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -151,6 +152,10 @@ func (r *instanceReader) read(in *types.Instance) cloud.Instance {
 	if in.Placement != nil {
 		out.Zone = aws.ToString(in.Placement.AvailabilityZone)
 		out.ZoneID = aws.ToString(in.Placement.AvailabilityZoneId)
+		out.PlacementGroup = aws.ToString(in.Placement.GroupId)
+		if number := aws.ToInt32(in.Placement.PartitionNumber); number > 0 {
+			out.Partition = strconv.Itoa(int(number))
+		}
 	}
 	if out.ZoneID == "" {
 		out.ZoneID = r.subnets.zoneID(out.Subnet)

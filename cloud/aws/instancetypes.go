@@ -24,6 +24,7 @@ type resolvedClass struct {
 	nodes  []classNode
 	byName map[string]*classNode
 	zones  map[string][]awsv1.Subnet
+	group  *placementGroup // nil if the class names none
 	// onRequest are the resources that a node has only if its claim asks for them.
 	onRequest []corev1.ResourceName
 	// reservations are the capacity reservations, by instance type.
@@ -83,10 +84,10 @@ func ec2Class(class cloud.NodeClass) (*awsv1.EC2NodeClass, error) {
 func resolvedName(class *awsv1.EC2NodeClass) string { return class.Name + "/" + string(class.UID) }
 
 // resolveKey returns a key made of everything resolveClass reads. The order of the subnets does not affect it.
-func resolveKey(class *awsv1.EC2NodeClass, machines, learnt uint64) (string, error) {
+func resolveKey(class *awsv1.EC2NodeClass, group *placementGroup, machines, learnt uint64) (string, error) {
 	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	key, err := json.Marshal([]any{
-		machines, learnt, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
+		machines, learnt, group.key(), class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
 		class.Spec.NetworkInterfaces, class.Spec.ConnectionTracking, class.Spec.CPUOptions, class.Status.AMIs, subnets, class.Status.CapacityReservations,
 	})
 	if err != nil {
@@ -97,8 +98,10 @@ func resolveKey(class *awsv1.EC2NodeClass, machines, learnt uint64) (string, err
 
 // resolveClass computes the size of every machine that can run an image of the class and is offered in one of its
 // zones.
-func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
-	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation), unsuitable: make(map[string]int)}
+func resolveClass(class *awsv1.EC2NodeClass, group *placementGroup, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
+	resolved := &resolvedClass{
+		group: group, zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation), unsuitable: make(map[string]int),
+	}
 	for _, subnet := range class.Status.Subnets {
 		resolved.zones[subnet.Zone] = append(resolved.zones[subnet.Zone], subnet)
 	}
@@ -110,14 +113,14 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape, kn
 	}
 	images := imageSelectors(class.Status.AMIs)
 	for _, m := range machines {
-		if why := m.unsuitable(class); why != "" {
+		if why := m.unsuitable(class, group); why != "" {
 			resolved.unsuitable[why]++
 			continue
 		}
 		if !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }) {
 			continue
 		}
-		labels := m.labelsAs(size.family)
+		labels := group.label(m.labelsAs(size.family))
 		image, ok := images.imageFor(labels)
 		if !ok {
 			continue
@@ -182,6 +185,9 @@ func (r *resolvedClass) price(market market) []*cloud.InstanceType {
 			Offerings:   r.offeringsOf(node.machine, market),
 			BareMetal:   node.machine.bareMetal,
 			OnRequest:   r.onRequest,
+
+			PlacementGroup: r.group.groupID(),
+			Partitions:     r.group.partitions(),
 		}
 	}
 	return out
@@ -198,7 +204,7 @@ func (r *resolvedClass) offeringsOf(m *machine, market market) []cloud.Offering 
 		}
 		addresses := market.reachable(subnets)
 		for _, capacityType := range m.usage {
-			key := cloud.OfferingKey{InstanceType: m.name, Zone: zone, CapacityType: capacityType}
+			key := cloud.OfferingKey{InstanceType: m.name, Zone: zone, CapacityType: capacityType, PlacementGroup: r.group.groupID()}
 			price, known := market.price(key)
 			offerings = append(offerings, cloud.Offering{
 				CapacityType: capacityType,

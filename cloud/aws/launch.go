@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -192,6 +193,14 @@ func overrideOf(request fleetRequest, reply *types.LaunchTemplateAndOverridesRes
 	return Override{}, false
 }
 
+// keyOf names the offering of an override.
+func keyOf(request fleetRequest, override Override) cloud.OfferingKey {
+	return cloud.OfferingKey{
+		InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: request.CapacityType, ReservationID: override.Reservation,
+		PlacementGroup: request.PlacementGroup,
+	}
+}
+
 // launchedInstances reads the instances of a reply, ordered by id.
 func (p *Provider) launchedInstances(request fleetRequest, sets []types.CreateFleetInstance) []cloud.Instance {
 	var out []cloud.Instance
@@ -223,6 +232,9 @@ func (p *Provider) launchedInstances(request fleetRequest, sets []types.CreateFl
 				LaunchGroup:  request.Group,
 				NodePool:     request.Tags[awsv1.NodePoolTagKey],
 				Tags:         request.Tags,
+
+				PlacementGroup: request.PlacementGroup,
+				Partition:      request.Partition,
 			})
 		}
 	}
@@ -251,7 +263,13 @@ func (p *Provider) refusals(request fleetRequest, failures []types.CreateFleetEr
 		if !ok {
 			continue
 		}
-		key := cloud.OfferingKey{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: request.CapacityType, ReservationID: override.Reservation}
+		affected := []Override{override}
+		if full := code == placementGroupInUse || strings.Contains(message, spreadGroupFull); full && request.PlacementGroup != "" {
+			// The group takes no more instances in this zone, of whichever type.
+			p.catalogue.unavailable.markGroup(request.PlacementGroup, override.Zone)
+			affected = slices.DeleteFunc(slices.Clone(request.Overrides), func(o Override) bool { return o.Zone != override.Zone })
+		}
+		key := keyOf(request, override)
 		switch code {
 		case noSpotRole:
 			p.catalogue.unavailable.markCapacityType(karpv1.CapacityTypeSpot)
@@ -264,9 +282,11 @@ func (p *Provider) refusals(request fleetRequest, failures []types.CreateFleetEr
 		default:
 			p.catalogue.unavailable.markOffering(key)
 		}
-		if !refused[key] {
-			refused[key] = true
-			result.Refused = append(result.Refused, cloud.Refusal{OfferingKey: key, Code: code, Message: message})
+		for _, override := range affected {
+			if key := keyOf(request, override); !refused[key] {
+				refused[key] = true
+				result.Refused = append(result.Refused, cloud.Refusal{OfferingKey: key, Code: code, Message: message})
+			}
 		}
 	}
 	if failure != nil {

@@ -3,6 +3,8 @@ package aws
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -85,8 +87,28 @@ func (s *templateStore) of(ctx context.Context, class *awsv1.EC2NodeClass, nodeP
 	if cluster.ipv6() && class.Spec.MetadataOptions == nil {
 		made.Data.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6Enabled
 	}
-	made.Data.Placement = &types.LaunchTemplatePlacementRequest{Tenancy: cmp.Or(key.tenancy, types.TenancyDefault)}
+	if made.Data.Placement, err = placement(key); err != nil {
+		return template{}, err
+	}
 	made.Data.EnclaveOptions = &types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(key.enclave)}
 	made.reserve(class, key.reservation)
 	return made, nil
+}
+
+// placement returns where the template's instances are placed: their tenancy, and the placement group and partition if there are
+// any.
+func placement(key templateKey) (*types.LaunchTemplatePlacementRequest, error) {
+	request := &types.LaunchTemplatePlacementRequest{Tenancy: cmp.Or(key.tenancy, types.TenancyDefault)}
+	if key.group == "" {
+		return request, nil
+	}
+	request.GroupId = aws.String(key.group)
+	if key.partition != "" {
+		number, err := strconv.ParseInt(key.partition, 10, 32)
+		if err != nil {
+			return nil, invalid("CreateLaunchTemplate", fmt.Errorf("partition %q of placement group %s: %w", key.partition, key.group, err))
+		}
+		request.PartitionNumber = aws.Int32(int32(number))
+	}
+	return request, nil
 }

@@ -43,6 +43,8 @@ type machine struct {
 	// efas is how many EFA interfaces it takes; nested says whether it can run virtual machines of its own.
 	efas   int32
 	nested bool
+	// strategies are the placement strategies of groups that it can be launched into.
+	strategies []types.PlacementGroupStrategy
 	// usage is the set of capacity types it is sold as.
 	usage []string
 	// zones are the names of the zones it is offered in, sorted.
@@ -134,6 +136,9 @@ func reduce(info *types.InstanceTypeInfo, zones []string) (*machine, bool) {
 		zones:      zones,
 	}
 	m.efas = mostEFAs(info.NetworkInfo)
+	if info.PlacementGroupInfo != nil {
+		m.strategies = info.PlacementGroupInfo.SupportedStrategies
+	}
 	m.nested = slices.Contains(info.ProcessorInfo.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization)
 	if info.NetworkInfo.EnaSupport != types.EnaSupportUnsupported {
 		m.cards = make(map[int32]int32, len(info.NetworkInfo.NetworkCards))

@@ -74,9 +74,9 @@ func TestBrokenNodeClasses(t *testing.T) {
 		{why: "AL2 on a Kubernetes that has none", spoil: func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2@latest"}}
 		}, condition: awsv1.ConditionTypeAMIsReady, reason: "UnsupportedAlias"},
-		{why: "a placement group", spoil: func(c *awsv1.EC2NodeClass) {
+		{why: "a placement group that nobody has made", spoil: func(c *awsv1.EC2NodeClass) {
 			c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: awssdk.String("pg")}
-		}, condition: awsv1.ConditionTypePlacementGroupReady, reason: "PlacementGroupsNotSupported"},
+		}, condition: awsv1.ConditionTypePlacementGroupReady, reason: "PlacementGroupNotFound"},
 		{why: "no permission for CreateFleet",
 			fault: &ec2sim.ErrorFault{Action: "CreateFleet",
 				Code: "UnauthorizedOperation"}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "CreateFleetAuthCheckFailed"},
@@ -86,6 +86,9 @@ func TestBrokenNodeClasses(t *testing.T) {
 		{why: "no permission for CreateLaunchTemplate",
 			fault: &ec2sim.ErrorFault{Action: "CreateLaunchTemplate",
 				Code: "UnauthorizedOperation"}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "CreateLaunchTemplateAuthCheckFailed"},
+		{why: "no permission to look for placement groups", spoil: func(c *awsv1.EC2NodeClass) {
+			c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: awssdk.String("pg")}
+		}, fault: &ec2sim.ErrorFault{Action: "DescribePlacementGroups", Code: "UnauthorizedOperation"}, condition: awsv1.ConditionTypePlacementGroupReady, reason: "Unauthorized"},
 		{why: "no permission to look",
 			fault: &ec2sim.ErrorFault{Action: "DescribeSubnets", Code: "UnauthorizedOperation"}, condition: awsv1.ConditionTypeSubnetsReady, reason: "Unauthorized"},
 	} {

@@ -61,6 +61,9 @@ func (p *Provider) PrepareLaunch(ctx context.Context, given cloud.LaunchSpec) (c
 		Prioritized:   len(spec.Prices) > 0,
 		CapacityBlock: marketOf(class, choice[0].key.ReservationID) == types.MarketTypeCapacityBlock,
 		Interruptible: marketOf(class, choice[0].key.ReservationID) == types.MarketTypeInterruptibleCapacityReservation,
+
+		PlacementGroup: resolved.group.groupID(),
+		Partition:      spec.Partition,
 	})
 }
 

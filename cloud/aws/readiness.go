@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tenon-sh/tenon/cloud"
@@ -44,6 +45,7 @@ type readiness struct {
 	subnets      *subnetPool
 	reservations *reservationPool
 	profiles     *profiles
+	groups       *placementGroups
 }
 
 // The messages for selectors without matches are Karpenter's, word for word, because alerts match on them.
@@ -69,9 +71,25 @@ func (r *readiness) resolveImages(ctx context.Context, class *awsv1.EC2NodeClass
 	return fine, nil
 }
 
-func (r *readiness) resolvePlacementGroup(_ context.Context, class *awsv1.EC2NodeClass) (finding, error) {
-	if class.Spec.PlacementGroupSelector != nil {
-		return bad("PlacementGroupsNotSupported", "spec.placementGroupSelector: Tenon does not launch into placement groups"), nil
+// resolvePlacementGroup finds out whether the class's placement group is available. The status has no place for the group.
+func (r *readiness) resolvePlacementGroup(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	if class.Spec.PlacementGroupSelector == nil {
+		return fine, nil
+	}
+	name := nameOf(class.Spec.PlacementGroupSelector)
+	field := "name"
+	if name.id != "" {
+		field = "id"
+	}
+	group, err := r.groups.find(ctx, name)
+	switch {
+	case err != nil:
+		return finding{}, err
+	case group == nil:
+		return bad("PlacementGroupNotFound", "Placement group %q not found: create it in this account and region, or correct spec.placementGroupSelector.%s", name, field), nil
+	case group.state != types.PlacementGroupStateAvailable:
+		return bad("PlacementGroupNotFound", "Placement group %q not found among those that are available: it is %s; wait, or name another in spec.placementGroupSelector.%s",
+			name, group.state, field), nil
 	}
 	return fine, nil
 }

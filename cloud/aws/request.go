@@ -21,6 +21,10 @@ type FleetDetails struct {
 	Tags map[string]string `json:"tags"`
 	// Profile is the instance profile that the launch templates name.
 	Profile string `json:"profile,omitempty"`
+	// PlacementGroup is the placement group that the launch templates name, and Partition the partition in it; empty if they
+	// name none.
+	PlacementGroup string `json:"placementGroup,omitempty"`
+	Partition      string `json:"partition,omitempty"`
 	// Context is EC2's reserved request context, from the node class.
 	Context string `json:"context,omitempty"`
 }

@@ -266,6 +266,7 @@ func (r *resolvedClass) reservedOfferings(m *machine, market market) []cloud.Off
 		}
 		key := cloud.OfferingKey{
 			InstanceType: m.name, Zone: reservation.AvailabilityZone, CapacityType: karpv1.CapacityTypeReserved, ReservationID: reservation.ID,
+			PlacementGroup: r.group.groupID(),
 		}
 		price, known := market.price(key)
 		offerings = append(offerings, cloud.Offering{

@@ -11,7 +11,7 @@ import (
 const unavailableFor = 3 * time.Minute
 
 // anyOffering in a key's field stands for all values: a quota or a missing service-linked role affects a whole capacity
-// type, not one pool of it.
+// type, not one pool of it, and a full placement group everything that is launched into it.
 const anyOffering = "*"
 
 // unavailable remembers the offerings without capacity and the subnets without addresses. Its size is limited by the
@@ -42,6 +42,16 @@ func (u *unavailable) markCapacityType(capacityType string) {
 	u.markOffering(cloud.OfferingKey{InstanceType: anyOffering, Zone: anyOffering, CapacityType: capacityType})
 }
 
+// markGroup records that a placement group takes no more instances in a zone, whatever their type and capacity type.
+func (u *unavailable) markGroup(group, zone string) {
+	u.markOffering(groupIn(group, zone))
+}
+
+// groupIn is the key of everything in a zone that is launched into a placement group.
+func groupIn(group, zone string) cloud.OfferingKey {
+	return cloud.OfferingKey{InstanceType: anyOffering, Zone: zone, CapacityType: anyOffering, PlacementGroup: group}
+}
+
 // markSubnet records that a subnet has run out of addresses.
 func (u *unavailable) markSubnet(id string) {
 	u.mu.Lock()
@@ -55,7 +65,10 @@ func (u *unavailable) offering(key cloud.OfferingKey) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := u.now()
-	if now.Before(u.offerings[key]) {
+	if now.Before(u.offerings[key]) || now.Before(u.offerings[key.Ungrouped()]) {
+		return true
+	}
+	if key.PlacementGroup != "" && now.Before(u.offerings[groupIn(key.PlacementGroup, key.Zone)]) {
 		return true
 	}
 	whole := cloud.OfferingKey{InstanceType: anyOffering, Zone: anyOffering, CapacityType: key.CapacityType}

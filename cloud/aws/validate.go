@@ -62,7 +62,11 @@ func (v *validator) validate(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 			return finding{metav1.ConditionUnknown, "DependenciesNotReady", "waiting for " + part}, nil
 		}
 	}
-	key, err := validationKey(class)
+	group, err := v.catalogue.groups.of(ctx, class)
+	if err != nil {
+		return finding{}, err
+	}
+	key, err := validationKey(class, group)
 	if err != nil {
 		return finding{}, err
 	}
@@ -83,10 +87,10 @@ func (v *validator) validate(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 }
 
 // validationKey is a hash over what validate depends on.
-func validationKey(class *awsv1.EC2NodeClass) (string, error) {
+func validationKey(class *awsv1.EC2NodeClass, group *placementGroup) (string, error) {
 	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	content, err := json.Marshal([]any{
-		class.UID, class.Spec, class.Status.AMIs, subnets, class.Status.SecurityGroups, class.Status.InstanceProfile,
+		class.UID, class.Spec, group.key(), class.Status.AMIs, subnets, class.Status.SecurityGroups, class.Status.InstanceProfile,
 	})
 	if err != nil {
 		return "", fmt.Errorf("key of node class %s: %w", class.Name, err)
@@ -114,7 +118,7 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 	if node == nil {
 		return bad("NoCompatibleInstanceTypes", "%s", nothingSuits(resolved.unsuitable)), nil
 	}
-	launch, err := v.templates.of(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods})
+	launch, err := v.templates.of(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods, group: resolved.group.groupID()})
 	if err != nil || v.noDryRun {
 		return fine, err
 	}

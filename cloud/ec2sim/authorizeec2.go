@@ -15,6 +15,7 @@ type ec2Needs struct {
 	reservations *table[capacityReservation]
 	instances    *table[instance]
 	profiles     *table[instanceProfile]
+	placements   *placementGroups
 	tagging      *tagAPI
 	fleets       *fleets
 	runs         *runs
@@ -43,6 +44,20 @@ func (n *ec2Needs) of(c *call) []policy.Request {
 		l := launchNeeds{ec2Needs: n, action: c.action}
 		l.creates("capacity-reservation", tags)
 		return l.needs
+	case "CreatePlacementGroup":
+		tags, err := parseTagSpecifications(c.form)
+		if err != nil {
+			return nil // the handler reports what is wrong with the request
+		}
+		l := launchNeeds{ec2Needs: n, action: c.action}
+		l.creates("placement-group", tags["placement-group"])
+		return l.needs
+	case "DeletePlacementGroup":
+		g := n.placements.named(c.form.str("GroupName"))
+		if g == nil {
+			return nil
+		}
+		return []policy.Request{{Action: "ec2:" + c.action, Resource: n.placements.arn(g), Keys: onResourceTags("ec2", g.Tags)}}
 	case "CancelCapacityReservation":
 		r := n.reservations.rows[c.form.str("CapacityReservationId")]
 		if r == nil {
@@ -159,6 +174,9 @@ func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
 	}
 	if r := l.reservations.rows[o.spec.Reservation]; r != nil {
 		l.add(a.reservationARN(r), onResourceTags("ec2", r.Tags))
+	}
+	if g := o.placement; g != nil {
+		l.add(l.placements.arn(g), onResourceTags("ec2", g.Tags))
 	}
 	for _, kind := range []string{"instance", "volume", "network-interface"} {
 		l.creates(kind, tags[kind])

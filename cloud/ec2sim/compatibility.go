@@ -121,3 +121,12 @@ func (t *InstanceType) processorFeatures() []string {
 	}
 	return nil
 }
+
+// strategies returns the strategies of placement groups that the type supports: burstable types and M7i-flex are not for
+// cluster groups (EC2 User Guide, "Placement strategies for your placement groups").
+func (t *InstanceType) strategies() []string {
+	if t.Burstable || strings.HasPrefix(t.Name, "m7i-flex.") {
+		return []string{placementPartition, placementSpread}
+	}
+	return []string{placementCluster, placementPartition, placementSpread}
+}

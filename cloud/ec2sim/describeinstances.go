@@ -107,7 +107,15 @@ func (ia *instanceAnswers) attributes(i *instance, now time.Time) attributes {
 		case "instance.group-id":
 			return i.Groups, true
 		case "placement-group-name":
-			return nil, true // there are none
+			if g := ia.placements.rows[i.PlacementGroup]; g != nil {
+				return one(g.Name)
+			}
+			return nil, true
+		case "placement-partition-number":
+			if i.Partition == 0 {
+				return nil, true
+			}
+			return one(strconv.Itoa(i.Partition))
 		case "tenancy":
 			return one("default")
 		}

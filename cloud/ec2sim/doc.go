@@ -34,7 +34,7 @@
 // Options name some; a VPC; a private /19 subnet per zone and two security groups, the cluster's and the nodes', tagged
 // karpenter.sh/discovery=<cluster>; Amazon's images of Amazon Linux 2023 and 2, Bottlerocket and Windows with their SSM
 // parameters, and further images and parameters, of this and of other accounts, from Options or the control endpoint; any
-// IAM role; one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are created; no placement groups. The
+// IAM role; one EKS cluster, of IPv4 or of IPv6; capacity reservations and placement groups as they are created. The
 // instance types are real ones (catalogue.txt).
 //
 // # Nodes
@@ -58,7 +58,7 @@
 // bottlerocketsettings, powershell, launchspec, instance, faults, calls, throttle, injector, fleet, idempotency,
 // tagsets, authorize, iam, roles, sts, eks, zonalshift, pricing, sqs, rules, events, instancetypes, image,
 // amazonimages, compatibility, images, describeimages, ownimages, ssm, addresses, launchtemplate, launchorder, launchtemplates,
-// network, subnets, securitygroups, volumes, spotprices, reservations, allocations, instances, launch, scalinggroups,
+// network, subnets, securitygroups, volumes, spotprices, reservations, allocations, placementgroups, instances, launch, scalinggroups,
 // nodegroups, instancexml,
 // describeinstances, instancestatus, spotrequests, terminate, stop, runinstances, allocation, fleetrequest, fleets, tagapi,
 // fis, authorizeec2, node, kubelets, options, parts, actions, readcall, server, inspect, control, controlapi, serve,

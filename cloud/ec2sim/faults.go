@@ -21,12 +21,15 @@ type Faults struct {
 	Fleet []FleetFault `json:"fleet,omitempty"`
 	// TemplateLag, ProfileLag, GroupLag and ImageLag are how long launches do not see a new launch template, instance
 	// profile, security group or image, and TagLag how long Describe calls show tags as they were before CreateTags and
-	// DeleteTags (developer guide, "Eventual consistency in the Amazon EC2 API"). EC2 promises no bounds.
+	// DeleteTags (developer guide, "Eventual consistency in the Amazon EC2 API"). EC2 promises no bounds. A new placement
+	// group is pending for PlacementGroupLag.
 	TemplateLag Duration `json:"templateLag,omitempty"`
 	ProfileLag  Duration `json:"profileLag,omitempty"`
 	GroupLag    Duration `json:"groupLag,omitempty"`
 	ImageLag    Duration `json:"imageLag,omitempty"`
 	TagLag      Duration `json:"tagLag,omitempty"`
+
+	PlacementGroupLag Duration `json:"placementGroupLag,omitempty"`
 	// InFlight is the error code for a request with the client token of another request that is still being answered. If
 	// it is empty, both get the same answer. AWS documents neither.
 	InFlight string `json:"inFlight,omitempty"`

@@ -40,6 +40,8 @@ type instance struct {
 	Enclave         bool   `json:",omitempty"`
 	ReservationUse  string `json:",omitempty"` // capacity reservation preference of the launch
 	Tenancy         string `json:",omitempty"`
+	PlacementGroup  string `json:",omitempty"` // id
+	Partition       int    `json:",omitempty"` // of the placement group
 
 	LaunchedAt  time.Time
 	VisibleAt   time.Time // Describe calls see it from here on

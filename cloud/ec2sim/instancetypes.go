@@ -148,7 +148,7 @@ func (t *InstanceType) xml() instanceTypeXML {
 		Type: t.Name, CurrentGeneration: t.CurrentGeneration, FreeTier: t.Name == "t2.micro" || t.Name == "t3.micro",
 		UsageClasses: t.UsageClasses, RootDevices: []string{"ebs"}, Virtualization: []string{"hvm"}, BareMetal: t.BareMetal,
 		Hypervisor: t.Hypervisor, Processor: processorXML{[]string{t.ec2Arch()}, t.ClockGHz, t.CPUManufacturer, t.processorFeatures()},
-		VCPU: vcpuXML{t.VCPUs, cpu.Cores, cpu.Threads}, MemoryMiB: t.MemoryMiB, Placement: []string{"cluster", "partition", "spread"},
+		VCPU: vcpuXML{t.VCPUs, cpu.Cores, cpu.Threads}, MemoryMiB: t.MemoryMiB, Placement: t.strategies(),
 		Burstable: t.Burstable, DedicatedHosts: !t.Burstable, AutoRecovery: t.NVMeGB+t.DiskGB == 0, BootModes: t.bootModes(),
 		Enclaves: "unsupported", Network: t.networkXML(), EBS: t.ebsXML(),
 	}

@@ -123,6 +123,7 @@ type instanceAnswers struct {
 	groups       *securityGroups
 	reservations *table[capacityReservation]
 	profiles     *table[instanceProfile]
+	placements   *table[placementGroup]
 }
 
 // xml formats an instance as Describe calls see it at an instant.
@@ -131,7 +132,7 @@ func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 	t, z := ia.catalogue.Type(i.Type), ia.account.zoneOf(i)
 	x := instanceXML{
 		ID: i.ID, ImageID: i.Image, State: stateXML{state.code, state.name}, KeyName: i.KeyName, LaunchIndex: i.LaunchIndex,
-		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{i.Zone, z.id, "", i.Tenancy},
+		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{Zone: i.Zone, ZoneID: z.id, Partition: i.Partition, Tenancy: i.Tenancy},
 		Monitoring: monitoringXML{"disabled"}, SourceCheck: true, Architecture: t.ec2Arch(), RootDeviceType: "ebs", RootDeviceName: rootDevice,
 		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.shownTags(now)), Hypervisor: "xen",
 		SpotRequest: i.SpotRequest, EBSOptimized: i.EBSOptimized, ENA: true, Platform: "Linux/UNIX", CPU: cpuOptions(t),
@@ -140,6 +141,9 @@ func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 		x.RootDeviceName, x.Platform = im.Root, im.platform()
 	}
 	setDefault(&x.Placement.Tenancy, "default")
+	if g := ia.placements.rows[i.PlacementGroup]; g != nil {
+		x.Placement.Group, x.Placement.GroupID = g.Name, g.ID
+	}
 	x.Enclaves.Enabled = i.Enclave
 	x.Metadata.State, x.Metadata.metadataOptions = "applied", i.Metadata
 	if i.Monitoring {

@@ -21,6 +21,7 @@ type launcher struct {
 	iam          *iam
 	volumes      *volumes
 	reservations *capacityReservations
+	placements   *placementGroups
 	faults       *injector
 	instances    *instances
 	userData     *table[userData]
@@ -54,8 +55,8 @@ func (l *launcher) prepare(spec *launchSpec) (*launchOrder, error) {
 	if err := checkAddresses(spec, o.subnet); err != nil {
 		return nil, err
 	}
-	if name := spec.PlacementGroup + spec.PlacementID; name != "" {
-		return nil, refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name) // there are none
+	if o.placement, err = l.placements.forLaunch(spec, o.itype); err != nil {
+		return nil, err
 	}
 	if o.groups, err = l.groups.forLaunch(spec); err != nil {
 		return nil, err
@@ -82,7 +83,14 @@ func (l *launcher) obtain(o *launchOrder, index int, now time.Time) (*instance, 
 	if l.addresses.free(o.subnet) < o.spec.addresses() {
 		return nil, refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", o.subnet.ID)
 	}
+	partition, err := l.placements.admit(o)
+	if err != nil {
+		return nil, err
+	}
 	i := l.newInstance(o, index, now)
+	if o.placement != nil {
+		i.PlacementGroup, i.Partition = o.placement.ID, partition
+	}
 	if capacity == nil {
 		l.faults.poolTaken(o.pool())
 	} else {

@@ -7,6 +7,7 @@ type launchOrder struct {
 	image       *image
 	subnet      *subnet
 	groups      []string
+	placement   *placementGroup // nil if it names none
 	profileARN  string
 	spot        bool
 	fleet       string

@@ -1,6 +1,7 @@
 package ec2sim
 
 import (
+	"cmp"
 	"encoding/base64"
 	"maps"
 	"strconv"
@@ -21,8 +22,10 @@ type launchSpec struct {
 	Zone           string                       `json:",omitempty"`
 	PlacementGroup string                       `json:",omitempty"` // its name
 	PlacementID    string                       `json:",omitempty"` // its id
+	Partition      int                          `json:",omitempty"` // of the placement group
 	Tenancy        string                       `json:",omitempty"`
 	MarketType     string                       `json:",omitempty"`
+	Interruption   string                       `json:",omitempty"` // what a spot interruption does
 	Nested         string                       `json:",omitempty"` // nested virtualization
 	Enclave        *bool                        `json:",omitempty"` // Nitro Enclaves
 	EBSOptimized   *bool                        `json:",omitempty"`
@@ -98,8 +101,9 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 		GroupIDs: p.strings("SecurityGroupId"), GroupNames: p.strings("SecurityGroup"),
 		SubnetID: p.str("SubnetId"), Zone: p.sub("Placement").str("AvailabilityZone"),
 		PlacementGroup: p.sub("Placement").str("GroupName"), PlacementID: p.sub("Placement").str("GroupId"),
-		Tenancy:    p.sub("Placement").str("Tenancy"),
-		MarketType: p.sub("InstanceMarketOptions").str("MarketType"), Nested: p.sub("CpuOptions").str("NestedVirtualization"), EBSOptimized: p.flag("EbsOptimized"),
+		Partition: n.read(p.sub("Placement"), "PartitionNumber"), Tenancy: p.sub("Placement").str("Tenancy"),
+		Interruption: p.sub("InstanceMarketOptions").sub("SpotOptions").str("InstanceInterruptionBehavior"),
+		MarketType:   p.sub("InstanceMarketOptions").str("MarketType"), Nested: p.sub("CpuOptions").str("NestedVirtualization"), EBSOptimized: p.flag("EbsOptimized"),
 		Monitoring: p.sub("Monitoring").flag("Enabled"), Enclave: p.sub("EnclaveOptions").flag("Enabled"),
 		Reservation:    p.sub("CapacityReservationSpecification").sub("CapacityReservationTarget").str("CapacityReservationId"),
 		ReservationUse: p.sub("CapacityReservationSpecification").str("CapacityReservationPreference"),
@@ -182,12 +186,13 @@ func (s *launchSpec) overlay(over *launchSpec) *launchSpec {
 		{&out.ImageID, over.ImageID}, {&out.InstanceType, over.InstanceType}, {&out.KeyName, over.KeyName},
 		{&out.UserData, over.UserData}, {&out.SubnetID, over.SubnetID}, {&out.Zone, over.Zone},
 		{&out.PlacementGroup, over.PlacementGroup}, {&out.PlacementID, over.PlacementID}, {&out.Tenancy, over.Tenancy}, {&out.MarketType, over.MarketType}, {&out.Nested, over.Nested},
-		{&out.Reservation, over.Reservation}, {&out.ReservationUse, over.ReservationUse},
+		{&out.Reservation, over.Reservation}, {&out.ReservationUse, over.ReservationUse}, {&out.Interruption, over.Interruption},
 	} {
 		if f.from != "" {
 			*f.to = f.from
 		}
 	}
+	out.Partition = cmp.Or(over.Partition, s.Partition)
 	if over.ProfileName != "" || over.ProfileARN != "" {
 		out.ProfileName, out.ProfileARN = over.ProfileName, over.ProfileARN
 	}
@@ -250,10 +255,12 @@ type launchSpecXML struct {
 }
 
 type placementXML struct {
-	Zone    string `xml:"availabilityZone,omitempty"`
-	ZoneID  string `xml:"availabilityZoneId,omitempty"`
-	Group   string `xml:"groupName"`
-	Tenancy string `xml:"tenancy,omitempty"`
+	Zone      string `xml:"availabilityZone,omitempty"`
+	ZoneID    string `xml:"availabilityZoneId,omitempty"`
+	Group     string `xml:"groupName"`
+	GroupID   string `xml:"groupId,omitempty"`
+	Partition int    `xml:"partitionNumber,omitempty"`
+	Tenancy   string `xml:"tenancy,omitempty"`
 }
 
 type profileRefXML struct {
@@ -314,8 +321,8 @@ func (s *launchSpec) xml() launchSpecXML {
 	if s.Monitoring != nil {
 		out.Monitoring = &enabledXML{*s.Monitoring}
 	}
-	if s.Zone != "" || s.PlacementGroup != "" || s.Tenancy != "" {
-		out.Placement = &placementXML{Zone: s.Zone, Group: s.PlacementGroup, Tenancy: s.Tenancy}
+	if s.Zone != "" || s.PlacementGroup != "" || s.PlacementID != "" || s.Tenancy != "" {
+		out.Placement = &placementXML{Zone: s.Zone, Group: s.PlacementGroup, GroupID: s.PlacementID, Partition: s.Partition, Tenancy: s.Tenancy}
 	}
 	if s.MarketType != "" {
 		out.Market = &marketXML{s.MarketType}

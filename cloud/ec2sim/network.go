@@ -85,18 +85,3 @@ func (n *network) describeVPCs(c *call) (any, error) {
 	})
 	return describeVpcsXML{all}, err
 }
-
-type describeNoPlacementGroupsXML struct {
-	Groups []struct{} `xml:"placementGroupSet>item"`
-}
-
-// describePlacementGroups handles DescribePlacementGroups: the account has no placement groups.
-func (n *network) describePlacementGroups(c *call) (any, error) {
-	parseFilters(c.form) // marks the filters as read; there is nothing to filter
-	for _, key := range []string{"GroupName", "GroupId"} {
-		if names := c.form.strings(key); len(names) > 0 {
-			return nil, refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", names[0])
-		}
-	}
-	return describeNoPlacementGroupsXML{}, nil
-}

@@ -22,6 +22,7 @@ type parts struct {
 	fleets       *fleets
 	templates    *launchTemplates
 	reservations *capacityReservations
+	placements   *placementGroups
 	images       *images
 	network      *network
 	subnets      *subnets
@@ -90,13 +91,14 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 
 	p.templates = &launchTemplates{table: newTable[launchTemplate](j, "template"), account: a, faults: p.faults, tokens: tokens}
 	p.reservations = &capacityReservations{table: reservationRows, account: a, catalogue: catalogue, tokens: tokens, instances: instanceRows}
+	p.placements = &placementGroups{table: newTable[placementGroup](j, "placementGroup"), account: a, faults: p.faults, instances: instanceRows}
 	p.instances = &instances{
 		table: instanceRows, faults: p.faults, addresses: p.addresses, events: p.events, reservations: reservationRows,
 		shuttingDownFor: opts.ShuttingDownFor, keepTerminated: opts.KeepTerminated, changed: make(chan struct{}, 1),
 	}
 	p.launcher = &launcher{
 		account: a, catalogue: catalogue, images: p.images, groups: p.groups, subnets: p.subnets, addresses: p.addresses, iam: p.iam,
-		volumes: p.volumes, reservations: p.reservations, faults: p.faults, instances: p.instances, userData: newTable[userData](j, "userdata"),
+		volumes: p.volumes, reservations: p.reservations, placements: p.placements, faults: p.faults, instances: p.instances, userData: newTable[userData](j, "userdata"),
 		pendingFor: opts.PendingFor, bootDelay: opts.BootDelay, readyDelay: opts.ReadyDelay,
 	}
 	p.scaling = &scalingGroups{table: newTable[scalingGroup](j, "scalingGroup"), account: a, templates: p.templates}
@@ -106,6 +108,7 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 	}
 	answers := &instanceAnswers{
 		account: a, catalogue: catalogue, images: p.images, groups: p.groups, reservations: reservationRows, profiles: profileRows,
+		placements: p.placements.table,
 	}
 	p.instanceAPI = &instanceAPI{catalogue: catalogue, instances: p.instances, answers: answers}
 	p.runs = &runs{tokens: tokens, faults: p.faults, templates: p.templates, launcher: p.launcher, instances: p.instances, answers: answers}
@@ -115,7 +118,7 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 	}
 	p.tagging = &tagAPI{
 		account: a, faults: p.faults, tags: tags, instances: instanceRows, templates: p.templates, images: p.images, groups: p.groups,
-		fleets: fleetRows,
+		placements: p.placements.table, fleets: fleetRows,
 	}
 	p.fis = &fis{
 		account: a, templates: newTable[experimentTemplate](j, "experimentTemplate"), experiments: newTable[experiment](j, "experiment"),
@@ -130,7 +133,7 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 func (p *parts) newAuthorizer(policies Policies) *authorizer {
 	ec2 := &ec2Needs{
 		account: p.account, templates: p.templates, reservations: p.reservations.table, instances: p.instances.table, profiles: p.iam.profiles,
-		tagging: p.tagging, fleets: p.fleets, runs: p.runs,
+		placements: p.placements, tagging: p.tagging, fleets: p.fleets, runs: p.runs,
 	}
 	return &authorizer{policies: policies, account: p.account, needs: map[string]func(*call) []policy.Request{
 		"ec2": ec2.of, "iam": p.iam.needs, "sqs": p.sqs.needs, "ssm": p.ssm.needs, "fis": p.fis.needs, "eks": p.eks.needs, "events": p.rules.needs,

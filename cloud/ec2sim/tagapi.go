@@ -24,6 +24,8 @@ type tagAPI struct {
 	images    *images
 	groups    *securityGroups
 	fleets    *table[fleet]
+
+	placements *table[placementGroup]
 }
 
 // find returns a resource that CreateTags may name.
@@ -69,6 +71,10 @@ func (api *tagAPI) find(c *call, id string) (*taggable, error) {
 	case "fleet":
 		if f := api.fleets.rows[id]; f != nil {
 			return &taggable{"fleet", f.Tags, func(t map[string]string) { f.Tags = t; api.fleets.put(id, f) }}, nil
+		}
+	case "pg":
+		if g := api.placements.rows[id]; g != nil {
+			return &taggable{"placement-group", g.Tags, func(t map[string]string) { g.Tags = t; api.placements.put(id, g) }}, nil
 		}
 	case "subnet", "sg":
 		if seeded := api.seeded(id); seeded != nil {
@@ -206,6 +212,9 @@ func (api *tagAPI) describe(c *call) (any, error) {
 	}
 	for id, f := range api.fleets.rows {
 		add(id, "fleet", f.Tags)
+	}
+	for id, g := range api.placements.rows {
+		add(id, "placement-group", g.Tags)
 	}
 	for _, im := range api.images.all() {
 		if im.visible() {

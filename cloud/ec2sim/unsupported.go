@@ -43,14 +43,12 @@ var ignoredParameters = map[string]map[string]string{
 		"Context": "the API reference calls it reserved; Karpenter passes on what its user has been told by AWS",
 	},
 	"CreateLaunchTemplate": {
-		"LaunchTemplateData.BlockDeviceMapping.Ebs.VolumeInitializationRate":                "blocks are never loaded from a snapshot here",
-		"LaunchTemplateData.InstanceMarketOptions.SpotOptions.SpotInstanceType":             "all spot requests of the simulator are one-time",
-		"LaunchTemplateData.InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior": "all spot instances of the simulator are terminated",
+		"LaunchTemplateData.BlockDeviceMapping.Ebs.VolumeInitializationRate":    "blocks are never loaded from a snapshot here",
+		"LaunchTemplateData.InstanceMarketOptions.SpotOptions.SpotInstanceType": "all spot requests of the simulator are one-time",
 	},
 	"RunInstances": {
-		"BlockDeviceMapping.Ebs.VolumeInitializationRate":                "blocks are never loaded from a snapshot here",
-		"InstanceMarketOptions.SpotOptions.SpotInstanceType":             "all spot requests of the simulator are one-time",
-		"InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior": "all spot instances of the simulator are terminated",
+		"BlockDeviceMapping.Ebs.VolumeInitializationRate":    "blocks are never loaded from a snapshot here",
+		"InstanceMarketOptions.SpotOptions.SpotInstanceType": "all spot requests of the simulator are one-time",
 	},
 	"DescribeSpotPriceHistory": {
 		"StartTime": "the answer has the prices of the moment alone, which belong to every time span up to now",

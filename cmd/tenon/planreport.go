@@ -117,6 +117,9 @@ func plannedNodeOf(keys cloud.LabelKeys, claim *plan.Claim, pool *plan.Pool, nam
 	maps.Copy(node.Labels, typ.Labels)
 	node.Labels[karpv1.CapacityTypeLabelKey] = claim.CapacityType
 	node.Labels[keys.Tenancy] = plan.Tenancy(keys, object)
+	if partition := plan.Partition(keys, object, pool.Types); partition != "" {
+		node.Labels[keys.Partition] = partition
+	}
 	node.Arch = typ.Labels[corev1.LabelArchStable]
 	if offering != nil {
 		node.Zone = offering.Zone

@@ -3,6 +3,7 @@ package market
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,12 +22,28 @@ func typeLabel(typ *cloud.InstanceType, key string) (value string, present bool)
 	return value, present
 }
 
+// admittedPartition is a partition of the type's placement group that the term admits.
+func admittedPartition(keys cloud.LabelKeys, t model.Term, typ *cloud.InstanceType) (partition string, found bool) {
+	if keys.Partition == "" {
+		return "", false
+	}
+	about := t.About(keys.Partition)
+	at := slices.IndexFunc(typ.Partitions, func(partition string) bool { return about.AllAdmit(partition, true) })
+	if at < 0 {
+		return "", false
+	}
+	return typ.Partitions[at], true
+}
+
 // admitsType says whether an instance type, with the labels of its pool, meets the term.
-func admitsType(t model.Term, typ *cloud.InstanceType, pool map[string]string) bool {
+func admitsType(keys cloud.LabelKeys, t model.Term, typ *cloud.InstanceType, pool map[string]string) bool {
 	for i := range t {
 		value, present := typeLabel(typ, t[i].Key)
 		if !present {
 			value, present = pool[t[i].Key]
+		}
+		if !present && t[i].Key == keys.Partition {
+			value, present = admittedPartition(keys, t, typ)
 		}
 		if !t[i].Admits(value, present) {
 			return false

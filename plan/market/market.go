@@ -100,8 +100,8 @@ type Seller struct {
 	Name string
 	// Closed says why nothing at all can be bought; empty if something can.
 	Closed string
-	// Labels are those its nodes have whatever is bought. Open are the labels the pool leaves to the pods: custom ones, and
-	// the tenancy.
+	// Labels are those its nodes have whatever is bought. Open are the labels the pool leaves to the pods: custom ones, the
+	// tenancy, and the partition of a placement group.
 	Labels map[string]string
 	Open   map[string]model.Term
 	// Required are those of Labels that follow from requirements with one value.
@@ -159,7 +159,7 @@ type Market struct {
 
 // Key is the key of the machine's offerings, without zone and reservation.
 func (mach *Machine) Key() cloud.OfferingKey {
-	return cloud.OfferingKey{InstanceType: mach.Typ.Name, CapacityType: CapacityTypes[mach.Capacity]}
+	return cloud.OfferingKey{InstanceType: mach.Typ.Name, CapacityType: CapacityTypes[mach.Capacity], PlacementGroup: mach.Typ.PlacementGroup}
 }
 
 // Oddity returns the machine's oddity for pods that ask for a device, or do not.

@@ -66,7 +66,7 @@ func salesFor(keys cloud.LabelKeys, claim *karpv1.NodeClaim, types []*cloud.Inst
 	var sales []sale
 	for _, typ := range types {
 		allocatable := model.ResourcesOf(typ.Allocatable)
-		if !admitsType(ofType, typ, claim.Labels) || !solve.Fits(request, dims.Vector(allocatable)) {
+		if !admitsType(keys, ofType, typ, claim.Labels) || !solve.Fits(request, dims.Vector(allocatable)) {
 			continue
 		}
 		odd := OddityOf(typ, allocatable.HasDevice(), device)

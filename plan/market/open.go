@@ -64,7 +64,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 	}
 	zones := m.ZoneMask(ofZone)
 	for _, typ := range pool.Types {
-		if !admitsType(ofType, typ, s.Labels) {
+		if !admitsType(m.Keys, ofType, typ, s.Labels) {
 			continue
 		}
 		for c, name := range CapacityTypes {
@@ -114,6 +114,7 @@ func labelPool(m *Market, s *Seller, requirements model.Term) {
 		}
 	}
 	labelTenancy(m, s, requirements)
+	labelPartition(m, s, requirements)
 	for key, conditions := range s.Open {
 		if value, present, single := conditions.Only(); single {
 			delete(s.Open, key)
@@ -147,6 +148,18 @@ func labelTenancy(m *Market, s *Seller, requirements model.Term) {
 		}
 	}
 	s.Open[key] = open
+}
+
+// labelPartition leaves the partition of the placement group to the pods, within what the pool requires. If that is none of the
+// group's partitions, no machine meets the requirements.
+func labelPartition(m *Market, s *Seller, requirements model.Term) {
+	key := m.Keys.Partition
+	partitions, required := model.PartitionsOf(s.Types), requirements.About(key)
+	if _, fixed := s.Labels[key]; fixed || key == "" || !slices.ContainsFunc(partitions, func(p string) bool { return required.AllAdmit(p, true) }) {
+		return
+	}
+	s.Open[key] = append(required,
+		model.NewCondition(key, corev1.NodeSelectorOpIn, partitions))
 }
 
 // addMachine adds one machine with the given capacity type and reservation, if it is offered in any of the zones.
@@ -185,6 +198,6 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 
 // availableNow says that an offering can be bought now, as far as is known.
 func availableNow(o *cloud.Offering, typ *cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) bool {
-	until, refused := unavailable[o.Key(typ)]
-	return o.Available && o.Price > 0 && !(refused && now.Before(until))
+	key := o.Key(typ)
+	return o.Available && o.Price > 0 && !now.Before(unavailable[key]) && !now.Before(unavailable[key.Ungrouped()])
 }

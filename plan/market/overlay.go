@@ -115,7 +115,7 @@ func (o *overlay) fields(pools []model.Pool) []string {
 
 // offerings returns the offerings of a type that the overlay covers, by index, for nodes with the labels of their NodePool.
 func (o *overlay) offerings(typ *cloud.InstanceType, labels map[string]string) []int {
-	if !admitsType(o.ofType, typ, labels) {
+	if !admitsType(o.keys, o.ofType, typ, labels) {
 		return nil
 	}
 	var found []int

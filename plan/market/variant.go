@@ -133,6 +133,9 @@ func (m *Market) Settle(s *Seller, custom model.Term) (map[string]string, bool) 
 				all = append(all, c)
 			}
 		}
+		if key == m.Keys.Partition && len(all) == 1 {
+			continue // nobody asks for a partition, and the cloud distributes the nodes
+		}
 		value, present, ok := all.Resolve()
 		if key == m.Keys.Tenancy {
 			value, ok = all.Tenancy(m.Keys)

@@ -180,6 +180,11 @@ func (t Term) AllAdmit(value string, present bool) bool {
 	return !slices.ContainsFunc(t, func(c Condition) bool { return !c.Admits(value, present) })
 }
 
+// About returns the conditions on one label.
+func (t Term) About(key string) Term {
+	return slices.DeleteFunc(slices.Clone(t), func(c Condition) bool { return c.Key != key })
+}
+
 // Candidates are the values the conditions name with In.
 func (t Term) Candidates() []string {
 	var values []string

@@ -236,7 +236,7 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 	}
 	for pool := range open {
 		for _, v := range it.Variants {
-			asked := append(slices.Clip(m.Sellers[pool].Open[key]), about(v.Custom, key)...)
+			asked := append(slices.Clip(m.Sellers[pool].Open[key]), v.Custom.About(key)...)
 			for _, candidate := range append(asked.Candidates(), known...) {
 				if asked.AllAdmit(candidate, true) {
 					values[candidate] = true

@@ -88,17 +88,12 @@ func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) 
 // if there is none.
 func contradiction(s *market.Seller, t model.Term) string {
 	for _, key := range model.SortedKeys(s.Open) {
-		asked := about(t, key)
+		asked := t.About(key)
 		if _, _, ok := append(slices.Clip(s.Open[key]), asked...).Resolve(); len(asked) > 0 && !ok {
 			return key
 		}
 	}
 	return ""
-}
-
-// about returns the conditions of a term on one label.
-func about(t model.Term, key string) model.Term {
-	return slices.DeleteFunc(slices.Clone(t), func(c model.Condition) bool { return c.Key != key })
 }
 
 // sentence describes a conflict in one short sentence.
@@ -133,7 +128,7 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 // labelSentence describes a condition that no machine of the pool meets.
 func (o *obstacles) labelSentence(c *model.Condition) string {
 	value, defined := o.s.Labels[c.Key]
-	own := about(model.ConditionsOf(o.s.NodePool.Spec.Template.Spec.Requirements), c.Key)
+	own := model.ConditionsOf(o.s.NodePool.Spec.Template.Spec.Requirements).About(c.Key)
 	_, _, compatible := append(slices.Clip(own), *c).Resolve()
 	switch {
 	case c.Key == corev1.LabelHostname:

@@ -156,6 +156,7 @@ var invented = []struct {
 }{
 	{regexp.MustCompile(`\bi-[0-9a-f]{8,17}\b`), "<instance>"},
 	{regexp.MustCompile(`\bcr-[0-9a-f]{8,17}\b`), "<reservation>"},
+	{regexp.MustCompile(`\bpg-[0-9a-f]{8,17}\b`), "<placement group>"},
 	{regexp.MustCompile(`^[A-Za-z0-9-]+_([0-9a-f]{16}|[0-9]{15,20})$`), "<profile>"},
 	{regexp.MustCompile(`^[0-9a-f]{8}-[0-9]+-[0-9]+$`), "<launch group>"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "<uid>"},

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
@@ -26,6 +28,8 @@ type scene struct {
 	// reserve is a capacity reservation, and image an image of the account, that exist beforehand.
 	reserve *ec2sim.Reservation
 	image   *ec2sim.Image
+	// placement is a placement group that exists beforehand.
+	placement *ec2.CreatePlacementGroupInput
 	// profile is an instance profile of somebody else that exists beforehand.
 	profile string
 	// short says that the scene is part of the short form.
@@ -201,6 +205,18 @@ func ours() []scene {
 	interruptible := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Interruptible: true}
 	block := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Block: true, Duration: ec2sim.Duration(24 * time.Hour)}
 	images := func(term string) string { return role + "  amiFamily: AL2023\n  amiSelectorTerms: [" + term + "]\n" }
+	// Both controllers remember groups by name for a while, so each scene's has its own.
+	group := func(name string, strategy types.PlacementStrategy, partitions int32) *ec2.CreatePlacementGroupInput {
+		in := &ec2.CreatePlacementGroupInput{GroupName: &name, Strategy: strategy}
+		if partitions > 0 {
+			in.PartitionCount = &partitions
+		}
+		return in
+	}
+	placed := func(selector string) string {
+		return class(role + al2023 + "  placementGroupSelector: " + selector + "\n")
+	}
+	const placedByID = `{id: "${PLACEMENT_GROUP}"}`
 	own := &ec2sim.Image{Name: "own", Arch: "x86_64", Tags: map[string]string{"for": "oracle"}}
 	return []scene{
 		{name: "every field", manifests: pool("m5d.large", "on-demand") + class(role+al2023+everyField), short: true},
@@ -252,6 +268,11 @@ func ours() []scene {
 			class(role+al2023)},
 		{name: "either tenancy", manifests: demanding(pool("m5.large", "spot"), "{key: karpenter.k8s.aws/instance-tenancy, operator: In, values: [dedicated, default]}") +
 			class(role+al2023)},
+		{name: "cluster placement group by name", manifests: pool("m5.large", "on-demand") + placed("{name: near}"), placement: group("near", types.PlacementStrategyCluster, 0), short: true},
+		{name: "spread placement group by id", manifests: pool("m5.large", "spot") + placed(placedByID), placement: group("apart", types.PlacementStrategySpread, 0)},
+		{name: "partition placement group by name", manifests: pool("m5.large", "on-demand") + placed("{name: parts}"), placement: group("parts", types.PlacementStrategyPartition, 3)},
+		{name: "partition placement group by id, in one partition", manifests: demanding(pool("m5.large", "on-demand"),
+			`{key: karpenter.k8s.aws/placement-group-partition, operator: In, values: ["2"]}`) + placed(placedByID), placement: group("other-parts", types.PlacementStrategyPartition, 3)},
 		{name: "Custom family", manifests: pool("m5.large", "on-demand") + class(role+"  amiFamily: Custom\n"+imageByName+customUserData)},
 	}
 }

@@ -14,10 +14,7 @@ import (
 )
 
 // notCompared are the fields of an EC2NodeClass that no scene uses, with the reason.
-var notCompared = map[string]string{
-	"placementGroupSelector.id":   "Tenon refuses placement groups, and says so in the EC2NodeClass's condition",
-	"placementGroupSelector.name": "as placementGroupSelector.id",
-}
+var notCompared = map[string]string{}
 
 // TestEveryFieldIsInAScene checks that no field of an EC2NodeClass is left out by accident, such as one that a later version
 // of Karpenter adds.

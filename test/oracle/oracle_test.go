@@ -175,13 +175,25 @@ func (s *stage) make(scene scene) map[string]string {
 	if scene.image != nil {
 		made("${IMAGE}", "/_sim/image", scene.image)
 	}
+	if scene.placement != nil {
+		out, err := s.ec2().CreatePlacementGroup(s.Context(), scene.placement)
+		if err != nil {
+			s.t.Fatalf("make the placement group: %v", err)
+		}
+		ids["${PLACEMENT_GROUP}"] = *out.PlacementGroup.GroupId
+	}
 	return ids
+}
+
+// ec2 returns a client of the simulated EC2.
+func (s *stage) ec2() *ec2.Client {
+	return ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
 }
 
 // fillIDs inserts ids into manifests, including those of a subnet and of a security group of the cluster.
 func (s *stage) fillIDs(manifests string, ids map[string]string) string {
 	s.t.Helper()
-	api := ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	api := s.ec2()
 	clusters := []types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{s.Lab.Cluster()}}}
 	subnets, err := api.DescribeSubnets(s.Context(), &ec2.DescribeSubnetsInput{Filters: clusters})
 	if err != nil || len(subnets.Subnets) == 0 {

@@ -40,6 +40,12 @@ func (p *play) reserve(own pool, count int) {
 	p.T.Helper()
 	p.Sim(http.MethodPost, "/_sim/reserve", ec2sim.Reservation{
 		Type: "m5.large", Zone: "us-east-1a", Count: count, Targeted: true, Tags: map[string]string{"scene": p.name}}, nil)
+	p.poolOfClass(own, "capacityReservationSelectorTerms", []any{map[string]any{"tags": map[string]any{"scene": p.name}}})
+}
+
+// poolOfClass creates a NodePool with its own node class, which is the default one with one more field.
+func (p *play) poolOfClass(own pool, field string, value any) {
+	p.T.Helper()
 	class := &unstructured.Unstructured{}
 	class.SetAPIVersion("karpenter.k8s.aws/v1")
 	class.SetKind("EC2NodeClass")
@@ -50,7 +56,7 @@ func (p *play) reserve(own pool, count int) {
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	spec["capacityReservationSelectorTerms"] = []any{map[string]any{"tags": map[string]any{"scene": p.name}}}
+	spec[field] = value
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	made.SetAPIVersion("karpenter.k8s.aws/v1")
 	made.SetKind("EC2NodeClass")

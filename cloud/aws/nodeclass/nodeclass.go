@@ -28,6 +28,8 @@ func Labels() cloud.LabelKeys {
 	return cloud.LabelKeys{
 		ZoneID:                   awsv1.LabelTopologyZoneID,
 		Tenancy:                  awsv1.LabelInstanceTenancy,
+		PlacementGroup:           awsv1.LabelPlacementGroupID,
+		Partition:                awsv1.LabelPlacementGroupPartition,
 		Family:                   awsv1.LabelInstanceFamily,
 		ReservationID:            awsv1.LabelCapacityReservationID,
 		ReservationType:          awsv1.LabelCapacityReservationType,
