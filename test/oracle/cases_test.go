@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/oracle"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -102,6 +103,30 @@ spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: ours}
 ---
 `, instanceType, capacityType)
+}
+
+// byLabel returns a NodePool for each label of the table that has no other scene: it requires the label's value.
+func byLabel() string {
+	var all strings.Builder
+	for _, label := range oracle.Labels {
+		if label.Scene != oracle.LabelsScene {
+			continue
+		}
+		fmt.Fprintf(&all, `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %s}
+spec:
+  template:
+    spec:
+      requirements:
+      - {key: %s, operator: In, values: [%q]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: ours}
+---
+`, label.Name(), label.Key, label.Value)
+	}
+	return all.String()
 }
 
 // demanding returns the NodePool ours with one more requirement.
@@ -252,6 +277,13 @@ func ours() []scene {
 			class(role+al2023)},
 		{name: "either tenancy", manifests: demanding(pool("m5.large", "spot"), "{key: karpenter.k8s.aws/instance-tenancy, operator: In, values: [dedicated, default]}") +
 			class(role+al2023)},
+		{name: oracle.LabelsScene, manifests: byLabel() + class(role+al2023)},
+		{name: "Windows by its labels", manifests: demanding(demanding(pool("m5.large", "on-demand"), "{key: kubernetes.io/os, operator: In, values: [windows]}"),
+			"{key: node.kubernetes.io/windows-build, operator: In, values: [10.0.20348]}") + class(role+windows)},
+		{name: "reservation by its labels", manifests: demanding(demanding(demanding(pool("m5.large", "reserved"),
+			`{key: karpenter.k8s.aws/capacity-reservation-id, operator: In, values: ["${RESERVATION}"]}`),
+			"{key: karpenter.k8s.aws/capacity-reservation-type, operator: In, values: [default]}"),
+			`{key: karpenter.k8s.aws/capacity-reservation-interruptible, operator: In, values: ["false"]}`) + class(reservations("{tags: {for: oracle}}")), reserve: targeted},
 		{name: "Custom family", manifests: pool("m5.large", "on-demand") + class(role+"  amiFamily: Custom\n"+imageByName+customUserData)},
 	}
 }

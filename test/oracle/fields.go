@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -152,9 +153,9 @@ var Fields = []Topic{
 		{Path: "amiSelectorTerms[].ssmParameter", Scene: "image by parameter", Seen: image,
 			From: "{amiFamily: AL2023, amiSelectorTerms: [{ssmParameter: /own/a}]}", To: "{amiFamily: AL2023, amiSelectorTerms: [{ssmParameter: /own/b}]}"},
 		{Path: "amiFamily", Scene: "image by name",
-			Seen: []Place{{Action: "CreateLaunchTemplate", Path: "UserData*", As: "the form of all of it"}},
+			Seen: []Place{{Action: "CreateLaunchTemplate", Path: "UserData*", As: "in another form"}},
 			From: "{amiFamily: AL2023, amiSelectorTerms: [{name: own-a}]}", To: "{amiFamily: AL2, amiSelectorTerms: [{name: own-a}]}"},
-		{Path: "userData", Scene: "every field", Seen: []Place{{Action: "CreateLaunchTemplate", Path: "UserData[text/x-shellscript 0]", As: "a part before that of the node"}},
+		{Path: "userData", Scene: "every field", Seen: []Place{{Action: "CreateLaunchTemplate", Path: "UserData[text/x-shellscript 0]", As: "as a part before the node's own"}},
 			From: `userData: "#!/bin/bash\necho one"`, To: `userData: "#!/bin/bash\necho two"`},
 	}},
 	{"IAM, tags and monitoring", []Field{
@@ -289,17 +290,19 @@ func disk(field string) Place {
 	return inTemplate("BlockDeviceMapping[/dev/xvda].Ebs." + field).as("BlockDeviceMappings[].Ebs." + field)
 }
 
-// Reasons returns why Tenon differs from Karpenter at a place, in a scene, according to Differences.
-func Reasons(scene string, places ...Place) []string {
-	var reasons []string
+// Reasons returns why Tenon differs from Karpenter at places, in a scene, according to Differences: always, or only where one
+// of the two sends nothing.
+func Reasons(scene string, places ...Place) (always, absence []string) {
 	for _, allowed := range Differences {
-		for _, place := range places {
-			here := Allowed{Case: allowed.Case, Action: allowed.Action, Path: allowed.Path}
-			if here.covers(Difference{Case: scene, Action: place.Action, Path: place.Path}) {
-				reasons = append(reasons, allowed.Reason)
-				break
-			}
+		here := Allowed{Case: allowed.Case, Action: allowed.Action, Path: allowed.Path}
+		concerns := func(p Place) bool { return here.covers(Difference{Case: scene, Action: p.Action, Path: p.Path}) }
+		switch nothing := regexp.QuoteMeta(absent); {
+		case !slices.ContainsFunc(places, concerns):
+		case allowed.Karpenter == nothing || allowed.Tenon == nothing:
+			absence = append(absence, allowed.Reason)
+		default:
+			always = append(always, allowed.Reason)
 		}
 	}
-	return reasons
+	return always, absence
 }
