@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 200)) }
 
 // scenarios returns the rows of all tables.
 func scenarios() []scenario {
-	return slices.Concat(labelScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(),
+	return slices.Concat(labelScenarios(), labelRowScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(),
 		spreadScenarios(), affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios(), overlayScenarios())
 }
 
