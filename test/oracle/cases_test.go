@@ -22,8 +22,10 @@ import (
 type scene struct {
 	name      string
 	manifests string
-	// pod is the additional lines of the pods' specification.
-	pod string
+	// pod is the additional lines of the pods' specification. plain pods tolerate no taints, so they are bound only once a node
+	// has registered.
+	pod   string
+	plain bool
 	// reserve is a capacity reservation, and image an image of the account, that exist beforehand.
 	reserve *ec2sim.Reservation
 	image   *ec2sim.Image
@@ -277,7 +279,7 @@ func ours() []scene {
 			class(role+al2023)},
 		{name: "either tenancy", manifests: demanding(pool("m5.large", "spot"), "{key: karpenter.k8s.aws/instance-tenancy, operator: In, values: [dedicated, default]}") +
 			class(role+al2023)},
-		{name: oracle.LabelsScene, manifests: byLabel() + class(role+al2023)},
+		{name: oracle.LabelsScene, manifests: byLabel() + class(role+al2023), plain: true},
 		{name: "Windows by its labels", manifests: demanding(demanding(pool("m5.large", "on-demand"), "{key: kubernetes.io/os, operator: In, values: [windows]}"),
 			"{key: node.kubernetes.io/windows-build, operator: In, values: [10.0.20348]}") + class(role+windows)},
 		{name: "reservation by its labels", manifests: demanding(demanding(demanding(pool("m5.large", "reserved"),
@@ -345,7 +347,7 @@ func (s scene) pods(t *testing.T) (manifests string, pools, classes []string) {
 		switch object.GetKind() {
 		case "NodePool":
 			pools = append(pools, object.GetName())
-			manifests += podOf(object, s.pod)
+			manifests += podOf(object, s.pod, s.plain)
 		case "EC2NodeClass":
 			classes = append(classes, object.GetName())
 		}
@@ -353,7 +355,11 @@ func (s scene) pods(t *testing.T) (manifests string, pools, classes []string) {
 	return manifests, pools, classes
 }
 
-func podOf(pool *unstructured.Unstructured, resource string) string {
+func podOf(pool *unstructured.Unstructured, resource string, plain bool) string {
+	tolerations := "[{operator: Exists}]"
+	if plain {
+		tolerations = "[]"
+	}
 	if resource == "" {
 		resource = "memory: 256Mi"
 	}
@@ -368,8 +374,8 @@ metadata: {namespace: oracle, name: %[1]s}
 spec:
   terminationGracePeriodSeconds: 1
   nodeSelector: {karpenter.sh/nodepool: %[1]s}
-  tolerations: [{operator: Exists}]
+  tolerations: %[4]s
   containers: [{name: app, image: app, resources: {requests: {cpu: 500m, %[2]s}%[3]s}}]
 ---
-`, pool.GetName(), resource, limits)
+`, pool.GetName(), resource, limits, tolerations)
 }
