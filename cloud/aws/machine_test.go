@@ -1,11 +1,15 @@
 package aws
 
 import (
+	"encoding/json"
+	"maps"
+	"os"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
@@ -37,5 +41,30 @@ func TestAcceleratorLabels(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", reason, diff)
 		}
+	}
+}
+
+// TestLabelsOfTypes compares the labels of instance types with those that Karpenter gives them, which tools/karpenter records.
+func TestLabelsOfTypes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/families/labels.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var karpenters map[string]map[string]string
+	if err := json.Unmarshal(text, &karpenters); err != nil {
+		t.Fatal(err)
+	}
+	_, record := readFamilies(t)
+	for _, info := range record.Machines {
+		name := string(info.InstanceType)
+		got := maps.Clone(machineOf(t, &record, name).labels)
+		got[corev1.LabelTopologyRegion] = "us-east-1" // discoverMachines adds it
+		if diff := cmp.Diff(karpenters[name], got); diff != "" {
+			t.Errorf("%s (-Karpenter +Tenon):\n%s", name, diff)
+		}
+	}
+	if len(karpenters) != len(record.Machines) {
+		t.Errorf("%d types are recorded with labels, %d with descriptions", len(karpenters), len(record.Machines))
 	}
 }

@@ -17,10 +17,13 @@ func labelDocument() string {
 The labels by which NodePools (` + "`requirements`" + `) and pods select nodes, and where EC2 says the same about the instance. Each node carries all of them
 that apply to its instance.
 
-` + "`TestScheduling`" + ` proves each row on a laboratory: a pod selects the value in the table among all instance types, the real kube-scheduler binds it to the
-node that comes up, and the node's label has to be what EC2 says about the instance. ` + "`TestEveryLabelHasARow`" + ` checks that each label that Tenon knows
-has a row, and that the scene requires the label; ` + "`make oracle`" + ` compares what Karpenter and Tenon send for the scene, and ` + "`make families`" + ` compares
-the keys with those that Karpenter knows. "Instance", "instance type" and "image" are what DescribeInstances, DescribeInstanceTypes and DescribeImages answer.
+` + "`TestScheduling`" + ` proves each row on a laboratory: a pod selects the value in the table among all instance types, the real kube-scheduler binds it
+to the node that comes up, and the node's label has to be what EC2 says about the instance. ` + "`TestEveryLabelHasARow`" + ` checks that each
+label that Tenon knows has a row, and that the scene requires the label; ` + "`make oracle`" + ` compares what Karpenter and Tenon send for the scene.
+` + "`make families`" + ` compares the keys with those that Karpenter knows, and records the labels that it gives five instance types;
+` + "`TestLabelsOfTypes`" + ` compares Tenon's with the record.
+
+"Instance", "instance type" and "image" are what DescribeInstances, DescribeInstanceTypes and DescribeImages answer.
 
 | label | value in the test | where EC2 says it | Karpenter | scene |
 |---|---|---|---|---|
