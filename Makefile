@@ -123,9 +123,10 @@ check: lab tools ## Check the code, the generated files and the chart without ru
 	@echo "== chart with Karpenter's values"; $(GO) test -C tools/helm ./...
 
 .PHONY: generate
-generate: ## Generate deep copies and custom resource definitions from the Go types, and the tables of instance types.
+generate: ## Generate deep copies and custom resource definitions from the Go types, the tables of instance types, and docs/reference.
 	$(GO) run -C tools/gen . -root $(CURDIR)
 	$(GO) run -C tools/tables . -root $(CURDIR)
+	$(GO) run ./internal/reference
 
 .PHONY: check-generated
 check-generated: ## Fail if generated files are stale.
@@ -133,6 +134,7 @@ check-generated: ## Fail if generated files are stale.
 	@$(GO) test -C tools/tables ./...
 	$(GO) run -C tools/gen . -root $(CURDIR) -check
 	$(GO) run -C tools/tables . -root $(CURDIR) -check
+	$(GO) run ./internal/reference -check
 
 .PHONY: converted
 converted: SHELL := bash

@@ -268,7 +268,7 @@ func (m *machine) labelsAs(family *amifamily.Family) map[string]string {
 	return set
 }
 
-// acceleratorLabels adds the labels of a type's GPUs and Neuron devices.
+// acceleratorLabels adds the labels of a type's GPUs, and of its Neuron devices or other accelerators, such as those of dl2q.
 func acceleratorLabels(info *types.InstanceTypeInfo, set map[string]string) {
 	if info.GpuInfo != nil && len(info.GpuInfo.Gpus) == 1 {
 		gpu := info.GpuInfo.Gpus[0]
@@ -284,6 +284,11 @@ func acceleratorLabels(info *types.InstanceTypeInfo, set map[string]string) {
 		device := info.NeuronInfo.NeuronDevices[0]
 		set[awsv1.LabelInstanceAcceleratorName] = labelValue(aws.ToString(device.Name))
 		set[awsv1.LabelInstanceAcceleratorManufacturer] = "aws"
+		set[awsv1.LabelInstanceAcceleratorCount] = strconv.Itoa(int(aws.ToInt32(device.Count)))
+	} else if other := info.InferenceAcceleratorInfo; info.NeuronInfo == nil && other != nil && len(other.Accelerators) == 1 {
+		device := other.Accelerators[0]
+		set[awsv1.LabelInstanceAcceleratorName] = labelValue(aws.ToString(device.Name))
+		set[awsv1.LabelInstanceAcceleratorManufacturer] = labelValue(aws.ToString(device.Manufacturer))
 		set[awsv1.LabelInstanceAcceleratorCount] = strconv.Itoa(int(aws.ToInt32(device.Count)))
 	}
 }

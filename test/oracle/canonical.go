@@ -60,6 +60,9 @@ func templateLabel(parameters map[string]string) string {
 // forValidation follows the action of calls that find out whether an EC2NodeClass works, and that launch nothing.
 const forValidation = " for validation"
 
+// ForValidation reports whether an action, as Canonical names it, is one that finds out whether an EC2NodeClass works.
+func ForValidation(action string) bool { return strings.HasSuffix(action, forValidation) }
+
 // actionOf returns a call's action, marked if it is a dry run or a template for one. Such a template belongs to no NodePool:
 // Karpenter leaves the name empty, and Tenon uses one of its own.
 func actionOf(call ec2sim.Call) string {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/oracle"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -23,8 +24,10 @@ import (
 type scene struct {
 	name      string
 	manifests string
-	// pod is the additional lines of the pods' specification.
-	pod string
+	// pod is the additional lines of the pods' specification. plain pods tolerate no taints, so they are bound only once a node
+	// has registered.
+	pod   string
+	plain bool
 	// reserve is a capacity reservation, and image an image of the account, that exist beforehand.
 	reserve *ec2sim.Reservation
 	image   *ec2sim.Image
@@ -106,6 +109,30 @@ spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: ours}
 ---
 `, instanceType, capacityType)
+}
+
+// byLabel returns a NodePool for each label of the table that has no other scene: it requires the label's value.
+func byLabel() string {
+	var all strings.Builder
+	for _, label := range oracle.Labels {
+		if label.Scene != oracle.LabelsScene {
+			continue
+		}
+		fmt.Fprintf(&all, `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %s}
+spec:
+  template:
+    spec:
+      requirements:
+      - {key: %s, operator: In, values: [%q]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: ours}
+---
+`, label.Name(), label.Key, label.Value)
+	}
+	return all.String()
 }
 
 // demanding returns the NodePool ours with one more requirement.
@@ -273,6 +300,15 @@ func ours() []scene {
 		{name: "partition placement group by name", manifests: pool("m5.large", "on-demand") + placed("{name: parts}"), placement: group("parts", types.PlacementStrategyPartition, 3)},
 		{name: "partition placement group by id, in one partition", manifests: demanding(pool("m5.large", "on-demand"),
 			`{key: karpenter.k8s.aws/placement-group-partition, operator: In, values: ["2"]}`) + placed(placedByID), placement: group("other-parts", types.PlacementStrategyPartition, 3)},
+		{name: "spread placement group by its label", manifests: demanding(pool("m5.large", "on-demand"),
+			`{key: karpenter.k8s.aws/placement-group-id, operator: In, values: ["${PLACEMENT_GROUP}"]}`) + placed("{name: labelled}"), placement: group("labelled", types.PlacementStrategySpread, 0)},
+		{name: oracle.LabelsScene, manifests: byLabel() + class(role+al2023), plain: true},
+		{name: "Windows by its labels", manifests: demanding(demanding(pool("m5.large", "on-demand"), "{key: kubernetes.io/os, operator: In, values: [windows]}"),
+			"{key: node.kubernetes.io/windows-build, operator: In, values: [10.0.20348]}") + class(role+windows)},
+		{name: "reservation by its labels", manifests: demanding(demanding(demanding(pool("m5.large", "reserved"),
+			`{key: karpenter.k8s.aws/capacity-reservation-id, operator: In, values: ["${RESERVATION}"]}`),
+			"{key: karpenter.k8s.aws/capacity-reservation-type, operator: In, values: [default]}"),
+			`{key: karpenter.k8s.aws/capacity-reservation-interruptible, operator: In, values: ["false"]}`) + class(reservations("{tags: {for: oracle}}")), reserve: targeted},
 		{name: "Custom family", manifests: pool("m5.large", "on-demand") + class(role+"  amiFamily: Custom\n"+imageByName+customUserData)},
 	}
 }
@@ -334,7 +370,7 @@ func (s scene) pods(t *testing.T) (manifests string, pools, classes []string) {
 		switch object.GetKind() {
 		case "NodePool":
 			pools = append(pools, object.GetName())
-			manifests += podOf(object, s.pod)
+			manifests += podOf(object, s.pod, s.plain)
 		case "EC2NodeClass":
 			classes = append(classes, object.GetName())
 		}
@@ -342,7 +378,11 @@ func (s scene) pods(t *testing.T) (manifests string, pools, classes []string) {
 	return manifests, pools, classes
 }
 
-func podOf(pool *unstructured.Unstructured, resource string) string {
+func podOf(pool *unstructured.Unstructured, resource string, plain bool) string {
+	tolerations := "[{operator: Exists}]"
+	if plain {
+		tolerations = "[]"
+	}
 	if resource == "" {
 		resource = "memory: 256Mi"
 	}
@@ -357,8 +397,8 @@ metadata: {namespace: oracle, name: %[1]s}
 spec:
   terminationGracePeriodSeconds: 1
   nodeSelector: {karpenter.sh/nodepool: %[1]s}
-  tolerations: [{operator: Exists}]
+  tolerations: %[4]s
   containers: [{name: app, image: app, resources: {requests: {cpu: 500m, %[2]s}%[3]s}}]
 ---
-`, pool.GetName(), resource, limits)
+`, pool.GetName(), resource, limits, tolerations)
 }

@@ -1,81 +1,82 @@
 package oracle_test
 
 import (
-	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/test/oracle"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// notCompared are the fields of an EC2NodeClass that no scene uses, with the reason.
-var notCompared = map[string]string{}
-
-// TestEveryFieldIsInAScene checks that no field of an EC2NodeClass is left out by accident, such as one that a later version
-// of Karpenter adds.
-func TestEveryFieldIsInAScene(t *testing.T) {
+// TestEveryFieldHasARow compares the table of fields with the definition of EC2NodeClass, so that no field is left out, such
+// as one that a later version of Karpenter adds. A row whose field Tenon acts on names a scene, and the scene sets the field.
+func TestEveryFieldHasARow(t *testing.T) {
 	t.Parallel()
-	played := map[string]bool{}
+	fields, err := oracle.FieldPaths()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := fieldsOfScenes(t)
+	rows := map[string]int{}
+	for _, topic := range oracle.Fields {
+		for _, row := range topic.Fields {
+			rows[row.Path]++
+			refused := row.Condition != "" && row.Reason != "" && len(row.Seen) == 0 && row.Scene == "" && row.Karpenter != ""
+			switch {
+			case !slices.Contains(fields, row.Path):
+				t.Errorf("there is no field spec.%s", row.Path)
+			case row.To == "":
+				t.Errorf("spec.%s: the row does not say how it changes", row.Path)
+			case refused:
+				for name, paths := range set {
+					if paths[row.Path] {
+						t.Errorf("spec.%s is refused, and the scene %q sets it", row.Path, name)
+					}
+				}
+			case len(row.Seen) == 0 || row.Condition != "" || row.Reason != "":
+				t.Errorf("spec.%s is neither seen somewhere nor refused", row.Path)
+			case set[row.Scene] == nil:
+				t.Errorf("spec.%s: there is no scene %q", row.Path, row.Scene)
+			case !set[row.Scene][row.Path]:
+				t.Errorf("spec.%s: the scene %q does not set it", row.Path, row.Scene)
+			}
+		}
+	}
+	for _, field := range fields {
+		if rows[field] != 1 {
+			t.Errorf("spec.%s has %d rows", field, rows[field])
+		}
+	}
+	for _, field := range oracle.LeftToUserData {
+		if rows[field] == 0 {
+			t.Errorf("there is no row of spec.%s", field)
+		}
+	}
+}
+
+// fieldsOfScenes returns the fields of EC2NodeClass that each scene sets.
+func fieldsOfScenes(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	all := map[string]map[string]bool{}
 	for _, scene := range slices.Concat(examples(t), ours(), oursIPv6()) {
 		objects, err := world.Objects(scene.manifests)
 		if err != nil {
 			t.Fatalf("%s: %v", scene.name, err)
 		}
+		all[scene.name] = map[string]bool{}
 		for _, object := range objects {
-			if object.GetKind() == "EC2NodeClass" {
-				mark(played, "", object.Object["spec"])
+			spec, isMap := object.Object["spec"].(map[string]any)
+			if object.GetKind() != "EC2NodeClass" || !isMap {
+				continue
+			}
+			set, err := oracle.SetFields(spec)
+			if err != nil {
+				t.Fatalf("%s: %v", scene.name, err)
+			}
+			for path := range set {
+				all[scene.name][path] = true
 			}
 		}
 	}
-	fields := fieldsOf(reflect.TypeFor[awsv1.EC2NodeClassSpec](), "")
-	for _, field := range fields {
-		switch reason := notCompared[field]; {
-		case !played[field] && reason == "":
-			t.Errorf("spec.%s is in no scene, and no reason says why", field)
-		case played[field] && reason != "":
-			t.Errorf("spec.%s is in a scene, though it says: %s", field, reason)
-		}
-	}
-	for field := range notCompared {
-		if !slices.Contains(fields, field) {
-			t.Errorf("there is no spec.%s", field)
-		}
-	}
-	t.Logf("%d fields", len(fields))
-}
-
-// mark marks all paths in a value: fields of list items under the path of the list, keys of maps as if they were fields.
-func mark(paths map[string]bool, at string, value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		for name, inner := range value {
-			mark(paths, strings.TrimPrefix(at+"."+name, "."), inner)
-		}
-	case []any:
-		for _, inner := range value {
-			mark(paths, at, inner)
-		}
-	}
-	paths[at] = true
-}
-
-// fieldsOf returns the paths of all fields that have no fields of their own.
-func fieldsOf(of reflect.Type, at string) []string {
-	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-		of = of.Elem()
-	}
-	if of.Kind() != reflect.Struct || of == reflect.TypeFor[resource.Quantity]() || of == reflect.TypeFor[metav1.Duration]() {
-		return []string{at}
-	}
-	var fields []string
-	for i := range of.NumField() {
-		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-		fields = append(fields, fieldsOf(of.Field(i).Type, strings.TrimPrefix(at+"."+name, "."))...)
-	}
-	return fields
+	return all
 }

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 200)) }
 
 // scenarios returns the rows of all tables.
 func scenarios() []scenario {
-	return slices.Concat(labelScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(),
-		spreadScenarios(), affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios(), placementScenarios(), overlayScenarios())
+	return slices.Concat(labelScenarios(), labelRowScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(), spreadScenarios(),
+		affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios(), placementScenarios(), overlayScenarios())
 }
 
 // TestScheduling is the one test of this package: its scenarios share a laboratory.

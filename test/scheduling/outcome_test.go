@@ -1,6 +1,7 @@
 package scheduling_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,10 @@ const (
 
 // outcome is the final state of a scenario.
 type outcome struct {
+	// ctx and ec2 are for expectations that ask EC2, at this URL.
+	ctx context.Context
+	ec2 string
+
 	pods  map[string][]corev1.Pod // by workload
 	nodes []corev1.Node
 	node  map[string]*corev1.Node

@@ -32,10 +32,16 @@ func placementScenarios() []scenario {
 // partitioned creates a placement group with partitions, and a NodePool with its own node class in it.
 func (p *play) partitioned(own pool, partitions int32) {
 	p.T.Helper()
+	p.placementGroup(partitions)
+	p.poolOfClass(own, "placementGroupSelector: {name: "+p.name+"}")
+}
+
+// placementGroup creates the scenario's placement group, with partitions.
+func (p *play) placementGroup(partitions int32) {
+	p.T.Helper()
 	api := ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: aws.String(p.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
 	if _, err := api.CreatePlacementGroup(p.Context(), &ec2.CreatePlacementGroupInput{
 		GroupName: aws.String(p.name), Strategy: types.PlacementStrategyPartition, PartitionCount: aws.Int32(partitions)}); err != nil {
 		p.T.Fatal(err)
 	}
-	p.poolOfClass(own, "placementGroupSelector", map[string]any{"name": p.name})
 }

@@ -39,6 +39,9 @@ func (s scenario) play(t *testing.T, w *world.World, v *view) {
 			t.Logf("rule: %s\n%s", s.rule, p.outcome().table())
 		}
 	})
+	if p.before != nil {
+		p.before(p)
+	}
 	p.open()
 	for _, next := range s.steps {
 		if next.act != nil {
@@ -192,7 +195,7 @@ func (p *play) judge(t *testing.T) {
 // outcome returns the current state of the scenario.
 func (p *play) outcome() *outcome {
 	p.T.Helper()
-	o := &outcome{pods: map[string][]corev1.Pod{}, node: map[string]*corev1.Node{}, said: map[string]string{}}
+	o := &outcome{ctx: p.Context(), ec2: p.Lab.EC2SimURL(), pods: map[string][]corev1.Pod{}, node: map[string]*corev1.Node{}, said: map[string]string{}}
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	var events corev1.EventList

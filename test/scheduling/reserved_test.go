@@ -3,10 +3,10 @@ package scheduling_test
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -40,11 +40,26 @@ func (p *play) reserve(own pool, count int) {
 	p.T.Helper()
 	p.Sim(http.MethodPost, "/_sim/reserve", ec2sim.Reservation{
 		Type: "m5.large", Zone: "us-east-1a", Count: count, Targeted: true, Tags: map[string]string{"scene": p.name}}, nil)
-	p.poolOfClass(own, "capacityReservationSelectorTerms", []any{map[string]any{"tags": map[string]any{"scene": p.name}}})
+	p.poolOfClass(own, `capacityReservationSelectorTerms: [{tags: {scene: "`+p.name+`"}}]`)
 }
 
-// poolOfClass creates a NodePool with its own node class, which is the default one with one more field.
-func (p *play) poolOfClass(own pool, field string, value any) {
+// poolOfClass creates a NodePool with its own node class.
+func (p *play) poolOfClass(own pool, over string) {
+	p.T.Helper()
+	p.ownClass(over)
+	own.class = p.name
+	p.create(own.manifest(p.name))
+	p.Await("NodePool "+own.name(p.name)+" ready", settleWithin, func() (bool, string) {
+		var found karpv1.NodePool
+		if err := p.view.Get(p.Context(), client.ObjectKey{Name: own.name(p.name)}, &found); err != nil {
+			return false, err.Error()
+		}
+		return found.IsTrue(karpv1.ConditionTypeReady), fmt.Sprint(found.Status.Conditions)
+	})
+}
+
+// ownClass creates the scenario's own EC2NodeClass: the default one with a specification, in YAML, put over its own.
+func (p *play) ownClass(over string) {
 	p.T.Helper()
 	class := &unstructured.Unstructured{}
 	class.SetAPIVersion("karpenter.k8s.aws/v1")
@@ -56,7 +71,9 @@ func (p *play) poolOfClass(own pool, field string, value any) {
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	spec[field] = value
+	if err := yaml.Unmarshal([]byte(over), &spec); err != nil {
+		p.T.Fatal(err)
+	}
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	made.SetAPIVersion("karpenter.k8s.aws/v1")
 	made.SetKind("EC2NodeClass")
@@ -64,12 +81,4 @@ func (p *play) poolOfClass(own pool, field string, value any) {
 	if err := p.Create(p.Context(), made); err != nil {
 		p.T.Fatal(err)
 	}
-	p.create(strings.Replace(own.manifest(p.name), "kind: EC2NodeClass, name: default", "kind: EC2NodeClass, name: "+p.name, 1))
-	p.Await("NodePool "+own.name(p.name)+" ready", settleWithin, func() (bool, string) {
-		var found karpv1.NodePool
-		if err := p.view.Get(p.Context(), client.ObjectKey{Name: own.name(p.name)}, &found); err != nil {
-			return false, err.Error()
-		}
-		return found.IsTrue(karpv1.ConditionTypeReady), fmt.Sprint(found.Status.Conditions)
-	})
 }

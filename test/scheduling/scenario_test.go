@@ -21,6 +21,8 @@ type scenario struct {
 	name string
 	// rule is the rule, in one sentence.
 	rule string
+	// before creates what the NodePools need.
+	before func(*play)
 	// pools are the scenario's NodePools; one plain pool when empty.
 	pools []pool
 	// steps run one after the other, each when the previous one has settled.
@@ -59,6 +61,8 @@ type step struct {
 type pool struct {
 	// suffix is added to the scenario's name; a scenario's only pool needs none.
 	suffix string
+	// class is the EC2NodeClass; default when empty.
+	class string
 	// types are the instance types; m5.large when empty, and all types when any.
 	types []string
 	// capacity are the capacity types; on-demand when empty.
@@ -102,9 +106,9 @@ spec:
   template:
     metadata: {labels: {%s: %s%s}}
     spec:
-      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: %s}
       requirements: [%s]%s
-`, p.name(scene), flow.Lines(2, p.spec), sceneLabel, scene, flow.Further(p.labels), strings.Join(requirements, ", "), flow.Lines(6, p.template))
+`, p.name(scene), flow.Lines(2, p.spec), sceneLabel, scene, flow.Further(p.labels), cmp.Or(p.class, "default"), strings.Join(requirements, ", "), flow.Lines(6, p.template))
 }
 
 // workload is a number of identical pods.

@@ -1,0 +1,64 @@
+// Command reference writes docs/reference: which field of an EC2NodeClass and which label is seen where, and whether Karpenter
+// does the same. It writes what the tables in test/oracle say, and tests prove the tables.
+//
+//	go run ./internal/reference          # write
+//	go run ./internal/reference -check   # fail if a file is not what would be written
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// directory is where the documents go, relative to the root of the repository.
+const directory = "docs/reference"
+
+func main() {
+	log.SetFlags(0)
+	root := flag.String("root", ".", "root of the repository")
+	check := flag.Bool("check", false, "write nothing, and fail if a file is not what would be written")
+	flag.Parse()
+	if err := run(*root, *check); err != nil {
+		log.Fatalf("reference: %v", err)
+	}
+}
+
+func run(root string, check bool) error {
+	dir := filepath.Join(root, filepath.FromSlash(directory))
+	documents := map[string]string{"ec2nodeclass.md": classDocument(), "labels.md": labelDocument()}
+	existing, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return err
+	}
+	if !check {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	var stale error
+	for name, text := range documents {
+		file := filepath.Join(dir, name)
+		if i := slices.Index(existing, file); i >= 0 {
+			existing = slices.Delete(existing, i, i+1)
+		}
+		if !check {
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				return err
+			}
+			continue
+		}
+		if there, err := os.ReadFile(file); err != nil || !bytes.Equal(there, []byte(text)) {
+			stale = errors.Join(stale, fmt.Errorf("%s is stale: run make generate", file))
+		}
+	}
+	for _, file := range existing {
+		stale = errors.Join(stale, fmt.Errorf("%s is not generated: remove it", file))
+	}
+	return stale
+}
