@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -16,6 +17,7 @@ import (
 func TestLabelsOfAnotherProvider(t *testing.T) {
 	t.Parallel()
 	const rack = "cloud.example.com/rack"
+	keys := cloud.LabelKeys{OfType: []string{rack}}
 	types := smallCatalogue()
 	for i, typ := range types {
 		typ.Labels = maps.Clone(typ.Labels)
@@ -26,18 +28,18 @@ func TestLabelsOfAnotherProvider(t *testing.T) {
 		}
 	}
 	for reason, test := range map[string]struct {
-		keys  cloud.LabelKeys
 		pod   *corev1.Pod
+		pool  *karpv1.NodePool
 		waits bool
 	}{
-		"types have the label":                     {keys: cloud.LabelKeys{OfType: []string{rack}}, pod: newPod("a", "1", "1Gi", selects(rack, "high"))},
-		"the label is one that no NodePool offers": {pod: newPod("a", "1", "1Gi", selects(rack, "high")), waits: true},
-		"the provider knows no tenancy": {keys: cloud.LabelKeys{OfType: []string{rack}}, waits: true,
-			pod: newPod("a", "1", "1Gi", selects("karpenter.k8s.aws/instance-tenancy", "default"))},
+		"the pod selects by the label":     {pod: newPod("a", "1", "1Gi", selects(rack, "high")), pool: nodePool("p")},
+		"the NodePool requires the label":  {pod: newPod("a", "1", "1Gi"), pool: nodePool("p", requires(rack, corev1.NodeSelectorOpIn, "high"))},
+		"no machine has what is asked for": {pod: newPod("a", "1", "1Gi", selects(rack, "top")), pool: nodePool("p"), waits: true},
+		"the provider knows no tenancy":    {pod: newPod("a", "1", "1Gi", selects("karpenter.k8s.aws/instance-tenancy", "default")), pool: nodePool("p"), waits: true},
 	} {
-		w := &world{pods: []*corev1.Pod{test.pod}, pools: []plan.Pool{inPool(nodePool("p"), types)}}
+		w := &world{pods: []*corev1.Pod{test.pod}, pools: []plan.Pool{inPool(test.pool, types)}}
 		in := w.input()
-		in.Snapshot.LabelKeys = test.keys
+		in.Snapshot.LabelKeys = keys
 		packed := plan.Pack(in)
 		if waits := len(packed.Claims) == 0; waits != test.waits {
 			t.Errorf("%s: the plan is %+v", reason, packed)
@@ -48,16 +50,16 @@ func TestLabelsOfAnotherProvider(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			keys, err := plan.Offerings(test.keys, object, types, nil, now, plan.MinValuesStrict)
+			offered, err := plan.Offerings(keys, object, types, nil, now, plan.MinValuesStrict)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range append([]string{keys[0].InstanceType}, packed.Claims[i].InstanceTypes...) {
+			for _, name := range append([]string{offered[0].InstanceType}, packed.Claims[i].InstanceTypes...) {
 				if typ := types[slices.IndexFunc(types, func(typ *cloud.InstanceType) bool { return typ.Name == name })]; typ.Labels[rack] != "high" {
 					t.Errorf("%s: %s is in the wrong rack", reason, name)
 				}
 			}
-			if _, wrong := object.Labels[""]; wrong || plan.Tenancy(test.keys, object) != "" {
+			if _, wrong := object.Labels[""]; wrong || plan.Tenancy(keys, object) != "" {
 				t.Errorf("%s: the claim has the labels %v", reason, object.Labels)
 			}
 		}
