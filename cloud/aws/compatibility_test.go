@@ -7,6 +7,7 @@ import (
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
@@ -19,9 +20,17 @@ func TestTypesThatTheClassFits(t *testing.T) {
 	primary := device(0, 0, awsv1.InterfaceTypeInterface)
 	for _, tc := range []struct {
 		why       string
+		ipv6      bool
 		say       func(*awsv1.EC2NodeClassSpec)
 		fits, not string
 	}{
+		{why: "prefixes", say: func(s *awsv1.EC2NodeClassSpec) { s.IPPrefixCount = awssdk.Int32(1) }, fits: "m5.large", not: "m4.large"},
+		{why: "as many prefixes as an interface of a small type takes", say: func(s *awsv1.EC2NodeClassSpec) { s.IPPrefixCount = awssdk.Int32(9) },
+			fits: "m5.large", not: "t3.medium"},
+		{why: "one more", say: func(s *awsv1.EC2NodeClassSpec) { s.IPPrefixCount = awssdk.Int32(10) }, fits: "m5.xlarge", not: "m5.large"},
+		{why: "an IPv6 cluster", ipv6: true, say: func(*awsv1.EC2NodeClassSpec) {}, fits: "m5.large", not: "m4.large"},
+		{why: "as many prefixes of IPv6 addresses", ipv6: true, say: func(s *awsv1.EC2NodeClassSpec) { s.IPPrefixCount = awssdk.Int32(9) },
+			fits: "m5.large", not: "t3.medium"},
 		{why: "a second network card", say: func(s *awsv1.EC2NodeClassSpec) {
 			s.NetworkInterfaces = []*awsv1.NetworkInterface{primary, device(1, 1, awsv1.InterfaceTypeInterface)}
 		}, fits: "p5.48xlarge", not: "m5.large"},
@@ -44,7 +53,7 @@ func TestTypesThatTheClassFits(t *testing.T) {
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()
-			a := newAccountWith(t, "")
+			a := startAccount(t, ec2sim.Options{IPv6: tc.ipv6})
 			class := a.NodeClass()
 			tc.say(&class.Spec)
 			a.resolve(a.provider, class)

@@ -23,7 +23,9 @@ type resolvedClass struct {
 	key    string
 	nodes  []classNode
 	byName map[string]*classNode
-	zones  map[string][]awsv1.Subnet
+	// subnets are those in which its nodes can run, and zones the same by zone.
+	subnets []awsv1.Subnet
+	zones   map[string][]awsv1.Subnet
 	// onRequest are the resources that a node has only if its claim asks for them.
 	onRequest []corev1.ResourceName
 	// reservations are the capacity reservations, by instance type.
@@ -70,11 +72,11 @@ func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass)
 func resolvedName(class *awsv1.EC2NodeClass) string { return class.Name + "/" + string(class.UID) }
 
 // resolveKey returns a key made of everything resolveClass reads. The order of the subnets does not affect it.
-func resolveKey(class *awsv1.EC2NodeClass, machines, learnt uint64) (string, error) {
-	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
+func resolveKey(class *awsv1.EC2NodeClass, subnets []awsv1.Subnet, ipv6 bool, machines, learnt uint64) (string, error) {
+	subnets = slices.SortedFunc(slices.Values(subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	key, err := json.Marshal([]any{
-		machines, learnt, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
-		class.Spec.NetworkInterfaces, class.Spec.ConnectionTracking, class.Spec.CPUOptions, class.Status.AMIs, subnets, class.Status.CapacityReservations,
+		machines, learnt, ipv6, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
+		class.Spec.NetworkInterfaces, class.Spec.IPPrefixCount, class.Spec.ConnectionTracking, class.Spec.CPUOptions, class.Status.AMIs, subnets, class.Status.CapacityReservations,
 	})
 	if err != nil {
 		return "", fmt.Errorf("key of node class %s: %w", class.Name, err)
@@ -82,11 +84,13 @@ func resolveKey(class *awsv1.EC2NodeClass, machines, learnt uint64) (string, err
 	return string(key), nil
 }
 
-// resolveClass computes the size of every machine that can run an image of the class and is offered in one of its
-// zones.
-func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
-	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation), unsuitable: make(map[string]int)}
-	for _, subnet := range class.Status.Subnets {
+// resolveClass computes the size of every machine that can run an image of the class and is offered in a zone of its
+// subnets. ipv6 says that nodes have IPv6 addresses.
+func resolveClass(class *awsv1.EC2NodeClass, subnets []awsv1.Subnet, ipv6 bool, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
+	resolved := &resolvedClass{
+		subnets: subnets, zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation), unsuitable: make(map[string]int),
+	}
+	for _, subnet := range subnets {
 		resolved.zones[subnet.Zone] = append(resolved.zones[subnet.Zone], subnet)
 	}
 	for _, reservation := range class.Status.CapacityReservations {
@@ -97,7 +101,7 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape, kn
 	}
 	images := imageSelectors(class.Status.AMIs)
 	for _, m := range machines {
-		if why := m.unsuitable(class); why != "" {
+		if why := m.unsuitable(class, ipv6); why != "" {
 			resolved.unsuitable[why]++
 			continue
 		}

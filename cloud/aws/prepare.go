@@ -24,7 +24,7 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}
-	subnets, err := p.subnets.best(ctx, spec.Class.Status.Subnets, func(id string) bool { return !p.catalogue.unavailable.subnet(id) })
+	subnets, err := p.subnets.best(ctx, resolved.subnets, func(id string) bool { return !p.catalogue.unavailable.subnet(id) })
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}

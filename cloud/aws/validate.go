@@ -107,6 +107,9 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 		}
 	}
 	resolved, err := v.catalogue.resolve(ctx, class)
+	if cloud.KindOf(err) == cloud.NodeClassNotReady {
+		return bad(cloud.ReasonOf(err), "%v", err), nil
+	}
 	if err != nil {
 		return finding{}, err
 	}
