@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/aws/amifamily"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -26,9 +27,9 @@ func (m *machine) unsuitable(class *awsv1.EC2NodeClass, ipv6 bool) string {
 	prefixes := int64(aws.ToInt32(class.Spec.IPPrefixCount))
 	switch cpu := class.Spec.CPUOptions; {
 	case m.arm64 && amifamily.Of(class.AMIFamily()).OS == string(corev1.Windows):
-		return "cannot run Windows"
+		return "cannot run Windows, the system of spec.amiSelectorTerms"
 	case class.AMIFamily() == awsv1.AMIFamilyAL2023 && m.labels[awsv1.LabelInstanceFamily] == "a1":
-		return "cannot run Amazon Linux 2023"
+		return "cannot run Amazon Linux 2023, the system of spec.amiSelectorTerms"
 	case class.Spec.ConnectionTracking != nil && m.labels[awsv1.LabelInstanceHypervisor] != string(types.InstanceTypeHypervisorNitro):
 		return "have no Nitro hypervisor, which spec.connectionTracking needs"
 	case cpu != nil && cpu.NestedVirtualization != nil && *cpu.NestedVirtualization == string(types.NestedVirtualizationSpecificationEnabled) && !m.nested:
@@ -59,15 +60,15 @@ func (m *machine) takes(interfaces []*awsv1.NetworkInterface) bool {
 	return efas <= m.efas
 }
 
-// nothingSuits says why no machine can be launched for a class. unsuitable is how many machines each reason excludes.
-func nothingSuits(unsuitable map[string]int) string {
-	message := "no instance type is offered in the selected subnets' zones and runs the selected AMIs"
+// nothingSuits says why no machine can be launched for a class, with how many machines each reason excludes.
+func nothingSuits(excluded []cloud.Exclusion) string {
+	count := map[string]int{}
+	for i := range excluded {
+		count[excluded[i].Why]++
+	}
 	var reasons []string
-	for _, why := range slices.Sorted(maps.Keys(unsuitable)) {
-		reasons = append(reasons, fmt.Sprintf("%d types %s", unsuitable[why], why))
+	for _, why := range slices.Sorted(maps.Keys(count)) {
+		reasons = append(reasons, fmt.Sprintf("%d types %s", count[why], why))
 	}
-	if len(reasons) > 0 {
-		message += ": " + strings.Join(reasons, "; ")
-	}
-	return message
+	return "no instance type can be launched: " + strings.Join(reasons, "; ")
 }

@@ -30,8 +30,9 @@ type resolvedClass struct {
 	onRequest []corev1.ResourceName
 	// reservations are the capacity reservations, by instance type.
 	reservations map[string][]awsv1.CapacityReservation
-	// unsuitable is how many machines of the region cannot be launched for the class, by reason.
-	unsuitable map[string]int
+	// excluded are the machines of the region that cannot be launched for the class, and the devices that it takes from
+	// others.
+	excluded []cloud.Exclusion
 
 	mu        sync.Mutex
 	version   offeringsVersion
@@ -68,6 +69,14 @@ func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass)
 	return slices.Clone(resolved.offerings), nil
 }
 
+// Excluded implements cloud.Provider.
+func (p *Provider) Excluded(class *awsv1.EC2NodeClass) []cloud.Exclusion {
+	if resolved, ok := p.catalogue.resolved.get(resolvedName(class)); ok {
+		return resolved.excluded
+	}
+	return nil
+}
+
 // resolvedName is the key of a class in the cache.
 func resolvedName(class *awsv1.EC2NodeClass) string { return class.Name + "/" + string(class.UID) }
 
@@ -88,7 +97,7 @@ func resolveKey(class *awsv1.EC2NodeClass, subnets []awsv1.Subnet, ipv6 bool, ma
 // subnets. ipv6 says that nodes have IPv6 addresses.
 func resolveClass(class *awsv1.EC2NodeClass, subnets []awsv1.Subnet, ipv6 bool, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
 	resolved := &resolvedClass{
-		subnets: subnets, zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation), unsuitable: make(map[string]int),
+		subnets: subnets, zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation),
 	}
 	for _, subnet := range subnets {
 		resolved.zones[subnet.Zone] = append(resolved.zones[subnet.Zone], subnet)
@@ -100,18 +109,24 @@ func resolveClass(class *awsv1.EC2NodeClass, subnets []awsv1.Subnet, ipv6 bool, 
 		resolved.onRequest = []corev1.ResourceName{awsv1.ResourceEFA}
 	}
 	images := imageSelectors(class.Status.AMIs)
+	exclude := func(m *machine, device corev1.ResourceName, why string) {
+		resolved.excluded = append(resolved.excluded, cloud.Exclusion{InstanceType: m.name, Labels: m.labelsAs(size.family), Resource: device, Why: why})
+	}
 	for _, m := range machines {
-		if why := m.unsuitable(class, ipv6); why != "" {
-			resolved.unsuitable[why]++
-			continue
-		}
-		if !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }) {
-			continue
-		}
 		labels := m.labelsAs(size.family)
-		image, ok := images.imageFor(labels)
-		if !ok {
+		image, runs := images.imageFor(labels)
+		switch why := m.unsuitable(class, ipv6); {
+		case why != "":
+			exclude(m, "", why)
 			continue
+		case !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }):
+			exclude(m, "", "are offered in no zone of the subnets that spec.subnetSelectorTerms selects")
+			continue
+		case !runs:
+			exclude(m, "", "run none of the images that spec.amiSelectorTerms selects")
+			continue
+		case m.efas > 0 && size.efaDevices(m) == 0:
+			exclude(m, awsv1.ResourceEFA, "have EFA only if spec.networkInterfaces lists it")
 		}
 		capacity, allocatable, err := size.resources(m)
 		if err != nil {

@@ -115,7 +115,7 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 	}
 	node := ordinary(resolved)
 	if node == nil {
-		return bad("NoCompatibleInstanceTypes", "%s", nothingSuits(resolved.unsuitable)), nil
+		return bad("NoCompatibleInstanceTypes", "%s", nothingSuits(resolved.excluded)), nil
 	}
 	launch, err := v.templates.of(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods})
 	if err != nil || v.noDryRun {
