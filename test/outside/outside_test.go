@@ -42,6 +42,7 @@ func TestButtons(t *testing.T) {
 		{"OfWhatJoins", buttonsOfWhatJoins},
 		{"OfReplacements", buttonsOfReplacements},
 		{"OfSweeps", buttonsOfSweeps},
+		{"SweepsRemember", sweepsRemember},
 		{"OfTheSchedule", buttonsOfTheSchedule},
 	})
 }
