@@ -39,7 +39,7 @@ func (c *catalogue) offered(ctx context.Context) []plan.Pool {
 		} else if types, err := c.cloud.InstanceTypes(ctx, class); err != nil {
 			pool.Problem = fmt.Sprintf("%s %q: %v", ref.Kind, ref.Name, err)
 		} else {
-			pool.Types = types
+			pool.Types, pool.Excluded = types, c.cloud.Excluded(class)
 			pool.NodePrice += c.cloud.VolumePrice(class)
 		}
 		pools = append(pools, pool)

@@ -19,7 +19,7 @@ import (
 // Temporal about each workflow by id, since the list of workflows may lag. It compares the cluster as the mirror shows it,
 // and reads what looks wrong there from the API server before it concludes anything. What it cannot put right it names in
 // the result, and continues with the rest. How many nodes one sweep removes is limited; see sweepcap.go.
-func (w *sweeper) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
+func (w *sweeper) Sweep(ctx context.Context, in workflows.SweepInput) (workflows.SweepResult, error) {
 	ctx, done := heartbeat(ctx)
 	defer done()
 	instances, err := w.cloud.Instances(ctx, cloud.Query{})
@@ -58,7 +58,7 @@ func (w *sweeper) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.
 	s.marks(ctx, nodes)
 	s.nameInstances(ctx)
 	s.reservations(ctx)
-	s.leftovers(ctx)
+	s.leftovers(ctx, in.Leftovers)
 	s.stuck(ctx)
 	w.metrics.swept(s.result)
 	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped)+len(r.Relabelled)+len(r.Ended)+len(r.Collected)+len(r.Failed)+len(r.Stuck)+r.Withheld > 0 || r.Stopped != "" {

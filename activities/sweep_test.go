@@ -46,12 +46,14 @@ func testScheme(t *testing.T) *runtime.Scheme {
 // sweptCloud has instances and leftovers, and records which of them were terminated or removed and which tags were added.
 type sweptCloud struct {
 	cloud.Provider
-	instances  []cloud.Instance
-	leftovers  []cloud.Leftover
-	classes    []string // that the last question for leftovers named
-	terminated []string
-	removed    []cloud.Leftover
-	tagged     map[string]map[string]string
+	instances []cloud.Instance
+	leftovers []cloud.Leftover
+	// noLeftovers says that questions for leftovers fail.
+	noLeftovers bool
+	classes     []string // that the last question for leftovers named
+	terminated  []string
+	removed     []cloud.Leftover
+	tagged      map[string]map[string]string
 }
 
 func (c *sweptCloud) Kind() cloud.Kind { return nodeclass.Kind() }
@@ -60,6 +62,9 @@ func (c *sweptCloud) Leftovers(_ context.Context, classes []cloud.NodeClass) ([]
 	c.classes = nil
 	for _, class := range classes {
 		c.classes = append(c.classes, class.GetName())
+	}
+	if c.noLeftovers {
+		return nil, &cloud.Error{Kind: cloud.Transient, Operation: "ListInstanceProfiles", Err: errors.New("no answer")}
 	}
 	return c.leftovers, nil
 }
@@ -308,7 +313,7 @@ func TestSweep(t *testing.T) {
 			server := &sweptTemporal{running: test.running, signaled: map[string]workflows.Ending{}}
 			got := sweepOnce(t, New(Config{Cluster: "c", Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build(),
 				Cloud: instances, Temporal: server, Mirror: sweptMirror{nodes: test.nodes}, Log: zap.NewNop()}))
-			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(workflows.SweepResult{}, "Instances", "Claims")); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(workflows.SweepResult{}, "Instances", "Claims", "Leftovers")); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.want.Terminated, instances.terminated); diff != "" {
@@ -397,6 +402,12 @@ func TestSweepTellsNobodyOfAClaimThatIsGone(t *testing.T) {
 
 func sweepOnce(t *testing.T, a *Activities) workflows.SweepResult {
 	t.Helper()
+	return sweepAgain(t, a, nil)
+}
+
+// sweepAgain sweeps with what the last sweep knew of leftovers.
+func sweepAgain(t *testing.T, a *Activities, known *workflows.Leftovers) workflows.SweepResult {
+	t.Helper()
 	if mirror, ok := a.sweeper.mirror.(sweptMirror); ok {
 		mirror.kube = a.sweeper.objects
 		a.sweeper.mirror = mirror
@@ -404,7 +415,7 @@ func sweepOnce(t *testing.T, a *Activities) workflows.SweepResult {
 	var suite testsuite.WorkflowTestSuite
 	environment := suite.NewTestActivityEnvironment()
 	environment.RegisterActivity(a.Sweep)
-	value, err := environment.ExecuteActivity(a.Sweep, workflows.SweepInput{Cluster: "c"})
+	value, err := environment.ExecuteActivity(a.Sweep, workflows.SweepInput{Cluster: "c", Leftovers: known})
 	if err != nil {
 		t.Fatal(err)
 	}

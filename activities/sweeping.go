@@ -34,9 +34,8 @@ type sweeper struct {
 	share float64
 	// metrics counts what sweeps do; nil disables the metrics.
 	metrics *SweepMetrics
-	// swept remembers what workflows were told, and idle what was made for node classes and nothing uses.
+	// swept remembers what workflows were told.
 	swept swept
-	idle  idle
 	log   *zap.Logger
 }
 

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -26,12 +27,14 @@ func leftoversOf(names ...string) []cloud.Leftover {
 	return all
 }
 
-// TestLeftoversAreRemovedAfterAnHour asks the cloud again and again, and changes what it answers.
+// TestLeftoversAreRemovedAfterAnHour asks the cloud again and again, and changes what it answers. Each sweep is one of a
+// new process, which knows only what the result of the last sweep said.
 func TestLeftoversAreRemovedAfterAnHour(t *testing.T) {
 	t.Parallel()
 	type answer struct {
 		after   time.Duration // since the first
 		found   []cloud.Leftover
+		fails   bool             // the cloud does not answer
 		removed []cloud.Leftover // at the end of this sweep
 	}
 	many := make([]string, maxLeftovers+5)
@@ -59,10 +62,16 @@ func TestLeftoversAreRemovedAfterAnHour(t *testing.T) {
 			{after: 60 * time.Minute, found: leftoversOf("a"), removed: leftoversOf("a")},
 			{after: 62 * time.Minute},
 		},
-		"what an answer named long ago is not removed without a new one": {
-			{after: 0, found: leftoversOf(many...)},
-			{after: 60 * time.Minute, found: leftoversOf(many...), removed: leftoversOf(many[:maxLeftovers]...)},
-			{after: 3 * time.Hour},
+		"a question without an answer changes nothing": {
+			{after: 0, found: leftoversOf("a")},
+			{after: 30 * time.Minute, fails: true},
+			{after: 32 * time.Minute, found: leftoversOf("a")},
+			{after: 62 * time.Minute, found: leftoversOf("a"), removed: leftoversOf("a")},
+		},
+		"after a time without sweeps it begins anew": {
+			{after: 0, found: leftoversOf("a")},
+			{after: 3 * time.Hour, found: leftoversOf("a")},
+			{after: 4 * time.Hour, found: leftoversOf("a"), removed: leftoversOf("a")},
 		},
 		"one sweep removes few, and the next one goes on": {
 			{after: 0, found: leftoversOf(many...)},
@@ -74,16 +83,25 @@ func TestLeftoversAreRemovedAfterAnHour(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			var known idle
+			mirror := sweptMirror{kube: fake.NewClientBuilder().WithScheme(testScheme(t)).Build()}
+			var known *workflows.Leftovers
 			began := time.Now()
 			for _, step := range answers {
-				now := began.Add(step.after)
-				if known.due(now) {
-					known.see(step.found, now)
-				}
-				if diff := cmp.Diff(step.removed, slices.Clip(known.take(maxLeftovers, now)), cmpEmpty); diff != "" {
+				provider := &sweptCloud{leftovers: step.found, noLeftovers: step.fails}
+				process := sweep{sweeper: &sweeper{cloud: provider, mirror: mirror}, now: began.Add(step.after)}
+				process.leftovers(t.Context(), known)
+				if diff := cmp.Diff(step.removed, provider.removed, cmpEmpty); diff != "" {
 					t.Errorf("after %s (-want +got):\n%s", step.after, diff)
 				}
+				kept, err := json.Marshal(process.result)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var result workflows.SweepResult
+				if err := json.Unmarshal(kept, &result); err != nil {
+					t.Fatal(err)
+				}
+				known = result.Leftovers
 			}
 		})
 	}
@@ -109,11 +127,13 @@ func TestSweepRemovesLeftovers(t *testing.T) {
 		class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 		activities := New(Config{Cluster: "c", SweepMost: SweepMost, Cloud: provider, Temporal: &sweptTemporal{signaled: map[string]workflows.Ending{}}, Mirror: sweptMirror{},
 			Log: zap.NewNop(), Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects([]client.Object{class}...).Build()})
-		activities.sweeper.idle.asked = time.Now().Add(-leftoversEvery)
-		activities.sweeper.idle.since = map[cloud.Leftover]time.Time{leftoversOf("a")[0]: time.Now().Add(-leftoverAge)}
-		got := sweepOnce(t, activities)
+		before := &workflows.Leftovers{Asked: time.Now().Add(-leftoversEvery), Known: []workflows.KnownLeftover{{Kind: "launch template", Name: "a", Since: time.Now().Add(-leftoverAge)}}}
+		got := sweepAgain(t, activities, before)
 		if diff := cmp.Diff(test.want, provider.removed); diff != "" || len(got.Collected) != len(test.want) || got.Failures > 0 {
 			t.Errorf("%s: reports %v, failed %v, removed (-want +got):\n%s", reason, got.Collected, got.Failed, diff)
+		}
+		if test.orphans > 0 && !cmp.Equal(got.Leftovers, before) {
+			t.Errorf("%s: what is known of leftovers is lost: %+v", reason, got.Leftovers)
 		}
 		if test.orphans == 0 && !slices.Equal(provider.classes, []string{"default"}) {
 			t.Errorf("%s: the cloud was told of the classes %v", reason, provider.classes)

@@ -60,6 +60,11 @@ type Provider interface {
 	// NodeClassNotReady.
 	InstanceTypes(ctx context.Context, class NodeClass) ([]*InstanceType, error)
 
+	// Excluded returns what the class keeps its nodes from having, and why: types of the region that cannot be launched for
+	// it, and devices that types would otherwise have. It is what the last InstanceTypes of the class left out, empty
+	// before the first, and does not call the cloud.
+	Excluded(class NodeClass) []Exclusion
+
 	// VolumePrice returns what the volumes of one node of a class cost per hour, in the currency of the region's
 	// prices. It does not call the cloud.
 	VolumePrice(class NodeClass) float64
@@ -145,6 +150,19 @@ type InstanceType struct {
 	BareMetal bool
 	// Overlaid are the extended resources that a NodeOverlay has set. A provider leaves it empty.
 	Overlaid map[corev1.ResourceName]bool
+}
+
+// Exclusion is an instance type, or a device of one, that a node class excludes.
+type Exclusion struct {
+	// InstanceType is the type's name, and Labels are those that its nodes would have. They are shared and must not be
+	// modified.
+	InstanceType string
+	Labels       map[string]string
+	// Resource is the device that nodes of the type do not have; empty if the type cannot be launched at all.
+	Resource corev1.ResourceName
+	// Why says it of instance types in the plural, and names the field of the class: "have no Nitro hypervisor, which
+	// spec.connectionTracking needs".
+	Why string
 }
 
 // Offering is one way to buy an instance type.

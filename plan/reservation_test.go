@@ -59,6 +59,7 @@ func TestReservedCapacity(t *testing.T) {
 	t.Parallel()
 	const zone = "us-east-1a"
 	block := func(o *cloud.Offering) { o.ReservationType = "capacity-block" }
+	interruptible := func(o *cloud.Offering) { o.ReservationInterruptible = true }
 	inFlight := func(requirements ...model.Condition) *plan.Node {
 		return &plan.Node{Claim: "waiting", Pool: "p", Requirements: requirements, Labels: map[string]string{}, Created: now}
 	}
@@ -114,6 +115,18 @@ func TestReservedCapacity(t *testing.T) {
 		{
 			name: "pod by type of reservation", reason: "a pod may ask for a capacity block", pods: pods(1, selects(awsv1.LabelCapacityReservationType, "capacity-block")),
 			types: reserved(reserved(smallCatalogue(), "m6i.xlarge", zone, "cr-1", 9), "m6i.2xlarge", zone, "cr-2", 9, block),
+			want:  map[string]int{"cr-2": 1}, unplaced: "",
+		},
+		{
+			name: "pod that asks for an interruptible one", reason: "a pod may ask for capacity that its owner may take back",
+			pods:  pods(1, selects(awsv1.LabelCapacityReservationInterruptible, "true")),
+			types: reserved(reserved(smallCatalogue(), "m6i.xlarge", zone, "cr-1", 9), "m6i.2xlarge", zone, "cr-2", 9, interruptible),
+			want:  map[string]int{"cr-2": 1}, unplaced: "",
+		},
+		{
+			name: "pod that refuses an interruptible one", reason: "and a pod may ask for the opposite, which neither spot nor on-demand is",
+			pods:  pods(1, selects(awsv1.LabelCapacityReservationInterruptible, "false")),
+			types: reserved(reserved(smallCatalogue(), "m6i.xlarge", zone, "cr-1", 9, interruptible), "m6i.2xlarge", zone, "cr-2", 9),
 			want:  map[string]int{"cr-2": 1}, unplaced: "",
 		},
 		{

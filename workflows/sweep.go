@@ -7,8 +7,18 @@ import (
 )
 
 // Sweep compares cloud, cluster and workflows once, and puts right what a bug or a person has left behind. A Schedule starts
-// it every SweepNet. The leading worker starts it every SweepInterval while anything that it compares is changing.
+// it every SweepNet. The leading worker triggers the Schedule every SweepInterval while anything that it compares is changing.
+//
+// Leftovers are removed once they have been that for a while. Since when they are must survive workers, so the result says
+// it, and Temporal gives the result of the Schedule's last sweep that succeeded to the next one.
 func Sweep(ctx workflow.Context, in SweepInput) (SweepResult, error) {
+	if workflow.HasLastCompletionResult(ctx) {
+		var last SweepResult
+		if err := workflow.GetLastCompletionResult(ctx, &last); err != nil {
+			workflow.GetLogger(ctx).Warn("what is known of leftovers cannot be read: their time begins again", "error", err)
+		}
+		in.Leftovers = last.Leftovers
+	}
 	result, err := SweepActivity.Run(ctx, in, "compare cloud, cluster and workflows")
 	if err != nil {
 		return result, err

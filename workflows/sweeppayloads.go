@@ -1,8 +1,30 @@
 package workflows
 
+import "time"
+
 // SweepInput starts a Sweep.
 type SweepInput struct {
 	Cluster Cluster `json:"cluster"`
+	// Leftovers is what the last sweep knew of leftovers; nil if that is not known. The workflow fills it in.
+	Leftovers *Leftovers `json:"leftovers,omitempty"`
+}
+
+// Leftovers is what sweeps know of launch templates and instance profiles that nothing uses.
+type Leftovers struct {
+	// Asked is when the cloud was last asked for them.
+	Asked time.Time `json:"asked"`
+	// Known are those of its last answer, the first found first.
+	Known []KnownLeftover `json:"known,omitempty"`
+}
+
+// KnownLeftover is one of them.
+type KnownLeftover struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Since is when the cloud first named it, and has in every answer since then.
+	Since time.Time `json:"since"`
+	// Tried says that its removal was tried since the last answer.
+	Tried bool `json:"tried,omitempty"`
 }
 
 // SweepResult says what a Sweep compared and put right. In a cluster where nothing goes wrong, only Instances and Claims are
@@ -28,6 +50,8 @@ type SweepResult struct {
 	Ended []string `json:"ended,omitempty"`
 	// Collected are launch templates and instance profiles that nothing used.
 	Collected []string `json:"collected,omitempty"`
+	// Leftovers is what the next sweep has to know of leftovers.
+	Leftovers *Leftovers `json:"leftovers,omitempty"`
 	// Failed says for some objects why they could not be put right. Failures counts all of them.
 	Failed   []string `json:"failed,omitempty"`
 	Failures int      `json:"failures,omitempty"`

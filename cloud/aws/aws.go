@@ -190,6 +190,7 @@ func build(cfg aws.Config, options Options) *Provider {
 		return describeCluster(ctx, eksAPI, options)
 	})
 	p.catalogue = newCatalogue(p, cfg)
+	p.catalogue.cluster, p.catalogue.subnets = cluster, p.subnets
 	if options.ZonalShift {
 		p.catalogue.shifts = newZonalShifts(p, arczonalshift.NewFromConfig(cfg), cluster)
 	}

@@ -17,6 +17,8 @@ type catalogue struct {
 	vmOverhead   float64
 	reservedENIs int64
 
+	cluster      *refreshed[clusterFacts]
+	subnets      *subnetPool
 	machines     *refreshed[[]*machine]
 	onDemand     *refreshed[map[string]float64]
 	spot         *refreshed[map[spotPool]float64]
@@ -45,7 +47,18 @@ func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*re
 	if err != nil {
 		return nil, err
 	}
-	key, err := resolveKey(class, group, seq, c.learnt.refresh())
+	cluster, _, err := c.cluster.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	subnets, ipv6 := class.Status.Subnets, cluster.ipv6()
+	if ipv6 {
+		subnets = c.subnets.withIPv6(subnets)
+	}
+	if len(subnets) == 0 {
+		return nil, notReady("InstanceTypes", "SubnetsNotReady", "nodes of this cluster need IPv6 addresses, and none of the subnets that spec.subnetSelectorTerms selects has a range of them")
+	}
+	key, err := resolveKey(class, group, subnets, ipv6, seq, c.learnt.refresh())
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +67,7 @@ func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*re
 	if resolved, ok := c.resolved.get(name); ok && resolved.key == key {
 		return resolved, nil
 	}
-	resolved, err := resolveClass(class, group, machines, shapeOf(class, c.vmOverhead, c.reservedENIs), c.learnt)
+	resolved, err := resolveClass(class, group, subnets, ipv6, machines, shapeOf(class, c.vmOverhead, c.reservedENIs), c.learnt)
 	if err != nil {
 		return nil, &cloud.Error{Kind: cloud.Invalid, Reason: "KubeletConfigurationInvalid", Operation: "InstanceTypes", Err: err}
 	}

@@ -90,11 +90,15 @@ var capacityCodes = map[string]string{
 	"InstanceLimitExceeded":                 "VCPULimitExceeded",
 	"MaxFleetCountExceeded":                 "FleetQuotaExceeded",
 	"InsufficientFreeAddressesInSubnet":     "InsufficientFreeAddressesInSubnet",
+	// The subnet has free addresses, but not 16 in a row (EKS best practices guide, "Prefix mode for Linux").
+	insufficientPrefixes: "InsufficientFreeAddressesInSubnet",
 	// Without the role, spot cannot be bought; everything else can (Karpenter, pkg/providers/instance/instance.go).
 	noSpotRole: spotRoleFailed,
 }
 
 const (
+	// insufficientPrefixes is the code of launches with prefixes into a subnet that has none left.
+	insufficientPrefixes = "InsufficientCidrBlocks"
 	// noSpotRole is the code of spot launches in an account that lacks the role for them and does not allow its
 	// creation.
 	noSpotRole = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"

@@ -203,7 +203,7 @@ func TestFamiliesSizesAreKarpenters(t *testing.T) {
 		size := shapeOf(class, DefaultVMMemoryOverhead, c.ReservedENIs)
 		for name, want := range record.Cases[c.Name].Sizes {
 			m := machineOf(t, &record, name)
-			if m.unsuitable(class, nil) != "" {
+			if m.unsuitable(class, nil, false) != "" {
 				if len(want.OS) > 0 {
 					t.Errorf("%s: %s is not compatible, and Karpenter's is %v", c.Name, name, want.OS)
 				}

@@ -23,14 +23,17 @@ type resolvedClass struct {
 	key    string
 	nodes  []classNode
 	byName map[string]*classNode
-	zones  map[string][]awsv1.Subnet
-	group  *placementGroup // nil if the class names none
+	// subnets are those in which its nodes can run, and zones the same by zone.
+	subnets []awsv1.Subnet
+	zones   map[string][]awsv1.Subnet
+	group   *placementGroup // nil if the class names none
 	// onRequest are the resources that a node has only if its claim asks for them.
 	onRequest []corev1.ResourceName
 	// reservations are the capacity reservations, by instance type.
 	reservations map[string][]awsv1.CapacityReservation
-	// unsuitable is how many machines of the region cannot be launched for the class, by reason.
-	unsuitable map[string]int
+	// excluded are the machines of the region that cannot be launched for the class, and the devices that it takes from
+	// others.
+	excluded []cloud.Exclusion
 
 	mu        sync.Mutex
 	version   offeringsVersion
@@ -71,6 +74,18 @@ func (p *Provider) InstanceTypes(ctx context.Context, given cloud.NodeClass) ([]
 	return slices.Clone(resolved.offerings), nil
 }
 
+// Excluded implements cloud.Provider.
+func (p *Provider) Excluded(given cloud.NodeClass) []cloud.Exclusion {
+	class, err := ec2Class(given)
+	if err != nil {
+		return nil
+	}
+	if resolved, ok := p.catalogue.resolved.get(resolvedName(class)); ok {
+		return resolved.excluded
+	}
+	return nil
+}
+
 // ec2Class returns a node class as what it has to be.
 func ec2Class(class cloud.NodeClass) (*awsv1.EC2NodeClass, error) {
 	own, ok := class.(*awsv1.EC2NodeClass)
@@ -84,11 +99,11 @@ func ec2Class(class cloud.NodeClass) (*awsv1.EC2NodeClass, error) {
 func resolvedName(class *awsv1.EC2NodeClass) string { return class.Name + "/" + string(class.UID) }
 
 // resolveKey returns a key made of everything resolveClass reads. The order of the subnets does not affect it.
-func resolveKey(class *awsv1.EC2NodeClass, group *placementGroup, machines, learnt uint64) (string, error) {
-	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
+func resolveKey(class *awsv1.EC2NodeClass, group *placementGroup, subnets []awsv1.Subnet, ipv6 bool, machines, learnt uint64) (string, error) {
+	subnets = slices.SortedFunc(slices.Values(subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	key, err := json.Marshal([]any{
-		machines, learnt, group.key(), class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
-		class.Spec.NetworkInterfaces, class.Spec.ConnectionTracking, class.Spec.CPUOptions, class.Status.AMIs, subnets, class.Status.CapacityReservations,
+		machines, learnt, group.key(), ipv6, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
+		class.Spec.NetworkInterfaces, class.Spec.IPPrefixCount, class.Spec.ConnectionTracking, class.Spec.CPUOptions, class.Status.AMIs, subnets, class.Status.CapacityReservations,
 	})
 	if err != nil {
 		return "", fmt.Errorf("key of node class %s: %w", class.Name, err)
@@ -96,13 +111,13 @@ func resolveKey(class *awsv1.EC2NodeClass, group *placementGroup, machines, lear
 	return string(key), nil
 }
 
-// resolveClass computes the size of every machine that can run an image of the class and is offered in one of its
-// zones.
-func resolveClass(class *awsv1.EC2NodeClass, group *placementGroup, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
+// resolveClass computes the size of every machine that can run an image of the class and is offered in a zone of its
+// subnets. ipv6 says that nodes have IPv6 addresses.
+func resolveClass(class *awsv1.EC2NodeClass, group *placementGroup, subnets []awsv1.Subnet, ipv6 bool, machines []*machine, size shape, known *learnt) (*resolvedClass, error) {
 	resolved := &resolvedClass{
-		group: group, zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation), unsuitable: make(map[string]int),
+		group: group, subnets: subnets, zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation),
 	}
-	for _, subnet := range class.Status.Subnets {
+	for _, subnet := range subnets {
 		resolved.zones[subnet.Zone] = append(resolved.zones[subnet.Zone], subnet)
 	}
 	for _, reservation := range class.Status.CapacityReservations {
@@ -112,18 +127,24 @@ func resolveClass(class *awsv1.EC2NodeClass, group *placementGroup, machines []*
 		resolved.onRequest = []corev1.ResourceName{awsv1.ResourceEFA}
 	}
 	images := imageSelectors(class.Status.AMIs)
+	exclude := func(m *machine, device corev1.ResourceName, why string) {
+		resolved.excluded = append(resolved.excluded, cloud.Exclusion{InstanceType: m.name, Labels: m.labelsAs(size.family), Resource: device, Why: why})
+	}
 	for _, m := range machines {
-		if why := m.unsuitable(class, group); why != "" {
-			resolved.unsuitable[why]++
-			continue
-		}
-		if !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }) {
-			continue
-		}
 		labels := group.label(m.labelsAs(size.family))
-		image, ok := images.imageFor(labels)
-		if !ok {
+		image, runs := images.imageFor(labels)
+		switch why := m.unsuitable(class, group, ipv6); {
+		case why != "":
+			exclude(m, "", why)
 			continue
+		case !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }):
+			exclude(m, "", "are offered in no zone of the subnets that spec.subnetSelectorTerms selects")
+			continue
+		case !runs:
+			exclude(m, "", "run none of the images that spec.amiSelectorTerms selects")
+			continue
+		case m.efas > 0 && size.efaDevices(m) == 0:
+			exclude(m, awsv1.ResourceEFA, "have EFA only if spec.networkInterfaces lists it")
 		}
 		capacity, allocatable, err := size.resources(m)
 		if err != nil {

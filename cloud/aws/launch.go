@@ -273,7 +273,7 @@ func (p *Provider) refusals(request fleetRequest, failures []types.CreateFleetEr
 		switch code {
 		case noSpotRole:
 			p.catalogue.unavailable.markCapacityType(karpv1.CapacityTypeSpot)
-		case "InsufficientFreeAddressesInSubnet":
+		case "InsufficientFreeAddressesInSubnet", insufficientPrefixes:
 			p.catalogue.unavailable.markSubnet(override.Subnet)
 		case "ReservationCapacityExceeded":
 			// EC2's number is read again; the reservation may have room sooner than a marked offering would be tried

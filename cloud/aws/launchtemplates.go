@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +22,10 @@ const (
 	// prepareConcurrency limits the launch templates one launch creates at a time.
 	prepareConcurrency = 4
 )
+
+// withoutIPv6Metadata are the regions in which EC2 does not know the IPv6 address of the instance metadata service
+// (Karpenter, pkg/providers/amifamily/resolver.go).
+var withoutIPv6Metadata = []string{"us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1", "us-isof-south-1", "us-isof-east-1"}
 
 // overrides creates the launch templates of a launch where they do not exist and returns the overrides. It omits
 // choices whose templates would exceed maxTemplates.
@@ -86,6 +91,9 @@ func (s *templateStore) of(ctx context.Context, class *awsv1.EC2NodeClass, nodeP
 	templateNetwork(class, cluster.ipv6(), key.efas, made.Data)
 	if cluster.ipv6() && class.Spec.MetadataOptions == nil {
 		made.Data.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6Enabled
+	}
+	if slices.Contains(withoutIPv6Metadata, s.api.Options().Region) {
+		made.Data.MetadataOptions.HttpProtocolIpv6 = ""
 	}
 	if made.Data.Placement, err = placement(key); err != nil {
 		return template{}, err

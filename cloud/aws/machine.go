@@ -38,6 +38,10 @@ type machine struct {
 	// only.
 	enis       int64
 	ipv4PerENI int64
+	// ipv6PerENI is how many IPv6 addresses a network interface takes; 0 if the type has no IPv6. xen says that its
+	// hypervisor is not Nitro.
+	ipv6PerENI int64
+	xen        bool
 	// cards is how many network interfaces each network card takes, by its index; nil if the type has no ENA.
 	cards map[int32]int32
 	// efas is how many EFA interfaces it takes; nested says whether it can run virtual machines of its own.
@@ -134,6 +138,10 @@ func reduce(info *types.InstanceTypeInfo, zones []string) (*machine, bool) {
 		enis:       int64(aws.ToInt32(info.NetworkInfo.MaximumNetworkInterfaces)),
 		ipv4PerENI: int64(aws.ToInt32(info.NetworkInfo.Ipv4AddressesPerInterface)),
 		zones:      zones,
+	}
+	m.xen = info.Hypervisor == types.InstanceTypeHypervisorXen
+	if aws.ToBool(info.NetworkInfo.Ipv6Supported) {
+		m.ipv6PerENI = int64(aws.ToInt32(info.NetworkInfo.Ipv6AddressesPerInterface))
 	}
 	m.efas = mostEFAs(info.NetworkInfo)
 	if info.PlacementGroupInfo != nil {

@@ -80,6 +80,13 @@ func TestLifeInEveryPartition(t *testing.T) {
 	}
 }
 
+// TestAnIsolatedRegionDoesNotKnowIPv6Metadata launches where EC2 lacks a parameter of launch templates.
+func TestAnIsolatedRegionDoesNotKnowIPv6Metadata(t *testing.T) {
+	t.Parallel()
+	a := startAccount(t, ec2sim.Options{CatalogueFile: "testdata/catalogue.json", Region: "us-iso-east-1"})
+	live(t, a, a.provider)
+}
+
 // live takes a class, a launch and an instance through their lives.
 func live(t *testing.T, a *account, provider *aws.Provider) {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
@@ -117,6 +119,26 @@ func TestAnExhaustedSubnet(t *testing.T) {
 	a.change(func(f *ec2sim.Faults) { f.FreeAddresses = map[string]int{"subnet-0a5e7e0000000001": 0} })
 	if _, err := a.provider.Launch(t.Context(), request); cloud.ReasonOf(err) != "InsufficientFreeAddressesInSubnet" || cloud.KindOf(err) != cloud.InsufficientCapacity {
 		t.Errorf("launching into an exhausted subnet: %v", err)
+	}
+	result, err := a.provider.Launch(t.Context(), a.prepare(a.provider, class, "later", large("on-demand", "us-east-1a"), large("on-demand", "us-east-1b")))
+	if err != nil || len(result.Instances) != 1 || result.Instances[0].Zone != "us-east-1b" {
+		t.Errorf("launched %+v, %v; want us-east-1b", result, err)
+	}
+}
+
+// TestASubnetWithoutPrefixes launches into a subnet that has free addresses, but not in one piece.
+func TestASubnetWithoutPrefixes(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	class := a.NodeClass()
+	class.Spec.IPPrefixCount = awssdk.Int32(1)
+	a.resolve(a.provider, class)
+	a.change(func(f *ec2sim.Faults) {
+		f.Fleet = []ec2sim.FleetFault{{PoolPattern: ec2sim.PoolPattern{Zone: "us-east-1a"}, Code: "InsufficientCidrBlocks"}}
+	})
+	request := a.prepare(a.provider, class, "early", large("on-demand", "us-east-1a"))
+	if _, err := a.provider.Launch(t.Context(), request); cloud.ReasonOf(err) != "InsufficientFreeAddressesInSubnet" || cloud.KindOf(err) != cloud.InsufficientCapacity {
+		t.Errorf("launching into a subnet without prefixes: %v", err)
 	}
 	result, err := a.provider.Launch(t.Context(), a.prepare(a.provider, class, "later", large("on-demand", "us-east-1a"), large("on-demand", "us-east-1b")))
 	if err != nil || len(result.Instances) != 1 || result.Instances[0].Zone != "us-east-1b" {

@@ -29,7 +29,7 @@ func (p *Provider) PrepareLaunch(ctx context.Context, given cloud.LaunchSpec) (c
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}
-	subnets, err := p.subnets.best(ctx, class.Status.Subnets, func(id string) bool { return !p.catalogue.unavailable.subnet(id) })
+	subnets, err := p.subnets.best(ctx, resolved.subnets, func(id string) bool { return !p.catalogue.unavailable.subnet(id) })
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}

@@ -65,7 +65,9 @@ type subnetPool struct {
 type subnetFacts struct {
 	zoneID string
 	free   int64
-	read   time.Time
+	// ipv6 says that it has a range of IPv6 addresses.
+	ipv6 bool
+	read time.Time
 }
 
 func newSubnetPool(api *ec2.Client, now func() time.Time) *subnetPool {
@@ -127,10 +129,28 @@ func (s *subnetPool) describe(ctx context.Context, filters []types.Filter) ([]ty
 		s.free[aws.ToString(subnet.SubnetId)] = subnetFacts{
 			zoneID: aws.ToString(subnet.AvailabilityZoneId),
 			free:   int64(aws.ToInt32(subnet.AvailableIpAddressCount)),
+			ipv6:   hasIPv6(subnet),
 			read:   now,
 		}
 	}
 	return out, nil
+}
+
+// hasIPv6 reports whether a subnet has a range of IPv6 addresses.
+func hasIPv6(subnet types.Subnet) bool {
+	return slices.ContainsFunc(subnet.Ipv6CidrBlockAssociationSet, func(a types.SubnetIpv6CidrBlockAssociation) bool {
+		return a.Ipv6CidrBlockState != nil && a.Ipv6CidrBlockState.State == types.SubnetCidrBlockStateCodeAssociated
+	})
+}
+
+// withIPv6 returns the subnets without those known to have no range of IPv6 addresses. It makes no calls.
+func (s *subnetPool) withIPv6(subnets []awsv1.Subnet) []awsv1.Subnet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(subnets), func(subnet awsv1.Subnet) bool {
+		facts, known := s.free[subnet.ID]
+		return known && !facts.ipv6
+	})
 }
 
 // best returns, for each zone, the usable subnet with the most free addresses. It omits subnets that EC2 no longer has.

@@ -111,12 +111,15 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 		}
 	}
 	resolved, err := v.catalogue.resolve(ctx, class)
+	if cloud.KindOf(err) == cloud.NodeClassNotReady {
+		return bad(cloud.ReasonOf(err), "%v", err), nil
+	}
 	if err != nil {
 		return finding{}, err
 	}
 	node := ordinary(resolved)
 	if node == nil {
-		return bad("NoCompatibleInstanceTypes", "%s", nothingSuits(resolved.unsuitable)), nil
+		return bad("NoCompatibleInstanceTypes", "%s", nothingSuits(resolved.excluded)), nil
 	}
 	launch, err := v.templates.of(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods, group: resolved.group.groupID()})
 	if err != nil || v.noDryRun {

@@ -27,6 +27,12 @@ func (s *suite) instanceTypesAreSane() {
 		s.checkResources(instanceType)
 		s.checkOfferings(instanceType, zones)
 	}
+	for _, e := range s.cloud.Excluded(class) {
+		offered := slices.ContainsFunc(types, func(t *cloud.InstanceType) bool { return t.Name == e.InstanceType })
+		if e.Why == "" || offered != (e.Resource != "") {
+			s.Errorf("%s is excluded (%q), and offered: %t", e.InstanceType, e.Why, offered)
+		}
+	}
 	again := s.instanceTypes(class)
 	for i := range types {
 		if len(again) != len(types) || again[i] != types[i] {

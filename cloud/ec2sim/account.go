@@ -22,12 +22,13 @@ const (
 
 // subnet is a private subnet. Each zone has one of size /19. EC2 reserves five addresses of every subnet.
 type subnet struct {
-	ID     string
-	Zone   string
-	ZoneID string
-	Prefix netip.Prefix
-	IPv6   netip.Prefix // invalid if the account has only IPv4
-	Tags   map[string]string
+	ID       string
+	Zone     string
+	ZoneID   string
+	Prefix   netip.Prefix
+	IPv6     netip.Prefix // invalid if the account or the subnet has only IPv4
+	onlyIPv4 bool
+	Tags     map[string]string
 }
 
 const reservedPerSubnet = 5
@@ -49,9 +50,12 @@ type securityGroup struct {
 	CreatedAt   time.Time // zero for seeded ones
 }
 
-// addIPv6 assigns every subnet a /64 of the VPC's IPv6 block.
+// addIPv6 assigns a /64 of the VPC's IPv6 block to every subnet that may have one.
 func (a *account) addIPv6() {
 	for i, n := range a.subnets {
+		if n.onlyIPv4 {
+			continue
+		}
 		base := netip.MustParseAddr(vpcIPv6).As16()
 		base[7] = byte(i + 1)
 		n.IPv6 = netip.PrefixFrom(netip.AddrFrom16(base), 64)
@@ -134,6 +138,8 @@ type Subnet struct {
 	Zone string
 	// CIDR lies in 192.168.0.0/16, outside the /19 ranges that the zones occupy from 192.168.32.0 on.
 	CIDR string
+	// OnlyIPv4 leaves the subnet without a range of IPv6 addresses where the others have one.
+	OnlyIPv4 bool
 }
 
 // add adds subnets, with the tags of the existing ones.
@@ -151,7 +157,7 @@ func (a *account) add(subnets []Subnet) error {
 		}
 		tags := maps.Clone(a.subnets[0].Tags)
 		tags["Name"] = fmt.Sprintf("%s-private-%d", a.cluster, len(a.subnets)+1)
-		a.subnets = append(a.subnets, &subnet{ID: fmt.Sprintf("subnet-0a5e7e%010d", len(a.subnets)+1), Zone: z.name, ZoneID: z.id, Prefix: prefix, Tags: tags})
+		a.subnets = append(a.subnets, &subnet{ID: fmt.Sprintf("subnet-0a5e7e%010d", len(a.subnets)+1), Zone: z.name, ZoneID: z.id, Prefix: prefix, onlyIPv4: want.OnlyIPv4, Tags: tags})
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ type addresses struct {
 	now       func() time.Time
 	cni       *CNI // nil: instances have only the addresses they were launched with
 	catalogue *Catalogue
+	ipv6      bool // pods have IPv6 addresses, which do not count
 	faults    *injector
 	instances *table[instance]
 	counters  *table[addressCounter]
@@ -81,7 +82,8 @@ type CNI struct {
 	Prefixes bool
 }
 
-// addresses returns how many private IPv4 addresses an instance of the type has when it runs the given number of pods.
+// addresses returns how many private IPv4 addresses an instance of the type has when it runs the given number of pods of
+// an IPv4 cluster.
 func (c *CNI) addresses(t *InstanceType, pods int) int {
 	perENI := t.IPv4PerENI - 1 // the interface's primary address is not for pods
 	if c.Prefixes {
@@ -94,9 +96,9 @@ func (c *CNI) addresses(t *InstanceType, pods int) int {
 }
 
 // pooled returns how many addresses the CNI plugin has taken for the subnet's instances besides those they were launched
-// with.
+// with. In an IPv6 cluster it takes a prefix of IPv6 addresses alone (its README: ENABLE_IPv6).
 func (a *addresses) pooled(n *subnet) int {
-	if a.cni == nil {
+	if a.cni == nil || a.ipv6 {
 		return 0
 	}
 	total, now := 0, a.now()
@@ -148,6 +150,12 @@ func (n *subnet) newIPv6() string {
 	address := n.IPv6.Addr().As16()
 	binary.BigEndian.PutUint64(address[8:], rand.Uint64())
 	return netip.AddrFrom16(address).String()
+}
+
+// newIPv6Prefix returns a random prefix of the subnet's /64: a /80, as "Assigning prefixes to Amazon EC2 network
+// interfaces" says.
+func (n *subnet) newIPv6Prefix() string {
+	return netip.PrefixFrom(netip.MustParseAddr(n.newIPv6()), 80).Masked().String()
 }
 
 // checkAddresses refuses IPv6 addresses that EC2 refuses (EC2 User Guide, "Launch instance parameters", IPv6 IPs: the

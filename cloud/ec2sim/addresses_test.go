@@ -115,3 +115,54 @@ func TestAddressesOfTheCNI(t *testing.T) {
 		}
 	}
 }
+
+// TestIPv6AddressesOfALaunch launches with addresses and prefixes into subnets with and without a range of IPv6 addresses.
+// The CNI plugin takes no IPv4 addresses in an IPv6 cluster.
+func TestIPv6AddressesOfALaunch(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{
+		IPv6: true, CNI: &ec2sim.CNI{WarmENIs: 1}, Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", CIDR: "192.168.4.0/27", OnlyIPv4: true}}})
+	zone := a.subnets(t)["us-east-1b"]
+	for reason, tc := range map[string]struct {
+		subnet              string
+		addresses, prefixes int32
+		code                string // of the refusal; empty means that the launch is accepted
+	}{
+		"an address and a prefix":                     {subnet: zone, addresses: 1, prefixes: 1},
+		"as many as an interface takes":               {subnet: zone, addresses: 1, prefixes: 9},
+		"one more":                                    {subnet: zone, addresses: 1, prefixes: 10, code: "InvalidParameterValue"},
+		"a subnet without a range of IPv6 addresses":  {subnet: small, addresses: 1, code: "InvalidParameterValue"},
+		"a primary address where there is no address": {subnet: zone, prefixes: 1, code: "InvalidParameterCombination"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			nic := ec2types.InstanceNetworkInterfaceSpecification{DeviceIndex: aws.Int32(0), SubnetId: aws.String(tc.subnet), PrimaryIpv6: aws.Bool(true),
+				Ipv6AddressCount: aws.Int32(tc.addresses), Ipv6PrefixCount: aws.Int32(tc.prefixes)}
+			out, err := a.ec2.RunInstances(ctx(t), &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: "m5.large",
+				ImageId: aws.String(a.image(t, "x86_64")), NetworkInterfaces: []ec2types.InstanceNetworkInterfaceSpecification{nic}})
+			if tc.code != "" {
+				wantCode(t, err, tc.code)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := out.Instances[0].NetworkInterfaces[0]
+			if len(found.Ipv6Addresses) != int(tc.addresses) || len(found.Ipv6Prefixes) != int(tc.prefixes) {
+				t.Errorf("the interface has the addresses %+v and the prefixes %+v", found.Ipv6Addresses, found.Ipv6Prefixes)
+			}
+		})
+	}
+	a.clock.Advance(time.Minute)
+	subnets, err := a.ec2.DescribeSubnets(ctx(t), &ec2.DescribeSubnetsInput{SubnetIds: []string{zone, small}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range subnets.Subnets {
+		if has := len(n.Ipv6CidrBlockAssociationSet) > 0; has != (*n.SubnetId == zone) {
+			t.Errorf("%s has a range of IPv6 addresses: %t", *n.SubnetId, has)
+		}
+		if *n.SubnetId == zone && *n.AvailableIpAddressCount != 8187-2 {
+			t.Errorf("%d IPv4 addresses are free; want all but those of two instances", *n.AvailableIpAddressCount)
+		}
+	}
+}

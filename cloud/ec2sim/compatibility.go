@@ -38,6 +38,11 @@ func checkInterfaces(interfaces []interfaceSpec, t *InstanceType) error {
 		// "Assigning prefixes to Amazon EC2 network interfaces": prefixes need Nitro.
 		case n.Ipv4PrefixCount+n.Ipv6PrefixCount > 0 && t.Hypervisor == "xen":
 			return refuse("InvalidParameterCombination", "Prefixes are not supported for the instance type %s", t.Name)
+		// "Maximum IP addresses per network interface"; a prefix counts as one address ("Assigning prefixes").
+		case 1+n.SecondaryCount+n.Ipv4PrefixCount > t.IPv4PerENI && !efaOnly:
+			return refuse("PrivateIpAddressLimitExceeded", "Number of private addresses will exceed limit of %d for the instance type %s", t.IPv4PerENI, t.Name)
+		case n.Ipv6Count+n.Ipv6PrefixCount > t.IPv4PerENI:
+			return invalidValue("Number of IPv6 addresses will exceed limit of %d for the instance type %s", t.IPv4PerENI, t.Name)
 		// "Elastic Fabric Adapter for AI/ML and HPC workloads": an EFA-only interface has no IP addresses and is not the primary one.
 		case efaOnly && n.CardIndex == 0 && n.DeviceIndex == 0:
 			return refuse("InvalidParameterCombination", "The primary network interface cannot be EFA-only")

@@ -43,6 +43,11 @@ func TestWhatAMachineTakes(t *testing.T) {
 	}
 	public, prefixed, efaWithPrefix := at(0, 0, "interface"), at(0, 0, "interface"), at(0, 1, "efa-only")
 	public.AssociatePublicIpAddress, prefixed.Ipv4PrefixCount, efaWithPrefix.Ipv4PrefixCount = aws.Bool(true), aws.Int32(1), aws.Int32(1)
+	prefixes := func(n int32) nic {
+		out := at(0, 0, "interface")
+		out.Ipv4PrefixCount = aws.Int32(n)
+		return out
+	}
 	enclave := func(in *ec2.RunInstancesInput) {
 		in.EnclaveOptions = &ec2types.EnclaveOptionsRequest{Enabled: aws.Bool(true)}
 	}
@@ -78,20 +83,22 @@ func TestWhatAMachineTakes(t *testing.T) {
 			disk("silent", "/dev/xvda", size(20))(in)
 			disk("silent", "/dev/xvda", size(30))(in)
 		}, code: "InvalidBlockDeviceMapping"},
-		"an EFA on each of four cards":    {itype: "p4d.24xlarge", change: network(cards(4, "efa")...), code: ""},
-		"an EFA on a fifth card":          {itype: "p4d.24xlarge", change: network(cards(5, "efa")...), code: "InvalidParameterCombination"},
-		"two EFAs on one card":            {itype: "p4d.24xlarge", change: network(at(0, 0, "efa"), at(0, 1, "efa")), code: "AttachmentLimitExceeded"},
-		"an EFA where there is none":      {itype: "m5.large", change: network(at(0, 0, "efa")), code: "InvalidParameterCombination"},
-		"a primary interface of EFA only": {itype: "p4d.24xlarge", change: network(at(0, 0, "efa-only")), code: "InvalidParameterCombination"},
-		"EFA only beside the primary one": {itype: "p4d.24xlarge", change: network(at(0, 0, "interface"), at(0, 1, "efa-only")), code: ""},
-		"EFA only with addresses":         {itype: "p4d.24xlarge", change: network(at(0, 0, "interface"), efaWithPrefix), code: "InvalidParameterValue"},
-		"a public address of one":         {itype: "m5.large", change: network(public), code: ""},
-		"a public address of two":         {itype: "m5.large", change: network(public, at(0, 1, "interface")), code: "InvalidParameterCombination"},
-		"prefixes on Nitro":               {itype: "m5.large", change: network(prefixed), code: ""},
-		"prefixes on Xen":                 {itype: "m4.large", change: network(prefixed), code: "InvalidParameterCombination"},
-		"an enclave on four vCPUs":        {itype: "m5.xlarge", change: enclave, code: ""},
-		"an enclave on two of Intel":      {itype: "m5.large", change: enclave, code: "InvalidParameterCombination"},
-		"an enclave on Xen":               {itype: "m4.xlarge", change: enclave, code: "InvalidParameterCombination"},
+		"an EFA on each of four cards":                              {itype: "p4d.24xlarge", change: network(cards(4, "efa")...), code: ""},
+		"an EFA on a fifth card":                                    {itype: "p4d.24xlarge", change: network(cards(5, "efa")...), code: "InvalidParameterCombination"},
+		"two EFAs on one card":                                      {itype: "p4d.24xlarge", change: network(at(0, 0, "efa"), at(0, 1, "efa")), code: "AttachmentLimitExceeded"},
+		"an EFA where there is none":                                {itype: "m5.large", change: network(at(0, 0, "efa")), code: "InvalidParameterCombination"},
+		"a primary interface of EFA only":                           {itype: "p4d.24xlarge", change: network(at(0, 0, "efa-only")), code: "InvalidParameterCombination"},
+		"EFA only beside the primary one":                           {itype: "p4d.24xlarge", change: network(at(0, 0, "interface"), at(0, 1, "efa-only")), code: ""},
+		"EFA only with addresses":                                   {itype: "p4d.24xlarge", change: network(at(0, 0, "interface"), efaWithPrefix), code: "InvalidParameterValue"},
+		"a public address of one":                                   {itype: "m5.large", change: network(public), code: ""},
+		"a public address of two":                                   {itype: "m5.large", change: network(public, at(0, 1, "interface")), code: "InvalidParameterCombination"},
+		"prefixes on Nitro":                                         {itype: "m5.large", change: network(prefixed), code: ""},
+		"prefixes on Xen":                                           {itype: "m4.large", change: network(prefixed), code: "InvalidParameterCombination"},
+		"a prefix for each address of an interface besides its own": {itype: "m5.large", change: network(prefixes(9)), code: ""},
+		"a prefix more than an interface has addresses":             {itype: "m5.large", change: network(prefixes(10)), code: "PrivateIpAddressLimitExceeded"},
+		"an enclave on four vCPUs":                                  {itype: "m5.xlarge", change: enclave, code: ""},
+		"an enclave on two of Intel":                                {itype: "m5.large", change: enclave, code: "InvalidParameterCombination"},
+		"an enclave on Xen":                                         {itype: "m4.xlarge", change: enclave, code: "InvalidParameterCombination"},
 		"a placement group": {itype: "m5.large", change: func(in *ec2.RunInstancesInput) {
 			in.Placement = &ec2types.Placement{GroupId: aws.String("pg-1")}
 		}, code: "InvalidPlacementGroup.Unknown"},

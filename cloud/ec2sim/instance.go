@@ -87,6 +87,8 @@ type networkInterface struct {
 	IPv6        []string `json:",omitempty"`
 	Secondary   int      `json:",omitempty"` // private IPv4 addresses besides the primary one, including those of prefixes
 	PrimaryIPv6 bool     `json:",omitempty"` // the first IPv6 address never changes
+	// IPv6Prefixes are /80 ranges of its own.
+	IPv6Prefixes []string `json:",omitempty"`
 }
 
 // instanceChecks is the status of an instance: since when each check has failed, zero while it passes, and the event that

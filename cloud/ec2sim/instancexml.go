@@ -26,17 +26,18 @@ type attachedVolumeXML struct {
 }
 
 type attachedInterfaceXML struct {
-	ID          string     `xml:"networkInterfaceId"`
-	SubnetID    string     `xml:"subnetId"`
-	VPCID       string     `xml:"vpcId"`
-	Description string     `xml:"description"`
-	OwnerID     string     `xml:"ownerId"`
-	Status      string     `xml:"status"`
-	Type        string     `xml:"interfaceType"`
-	PrivateIP   string     `xml:"privateIpAddress,omitempty"`
-	PrivateDNS  string     `xml:"privateDnsName,omitempty"`
-	Groups      []groupXML `xml:"groupSet>item"`
-	IPv6        []ipv6XML  `xml:"ipv6AddressesSet>item,omitempty"`
+	ID          string          `xml:"networkInterfaceId"`
+	SubnetID    string          `xml:"subnetId"`
+	VPCID       string          `xml:"vpcId"`
+	Description string          `xml:"description"`
+	OwnerID     string          `xml:"ownerId"`
+	Status      string          `xml:"status"`
+	Type        string          `xml:"interfaceType"`
+	PrivateIP   string          `xml:"privateIpAddress,omitempty"`
+	PrivateDNS  string          `xml:"privateDnsName,omitempty"`
+	Groups      []groupXML      `xml:"groupSet>item"`
+	IPv6        []ipv6XML       `xml:"ipv6AddressesSet>item,omitempty"`
+	Prefixes    []ipv6PrefixXML `xml:"ipv6PrefixSet>item,omitempty"`
 	Attachment  struct {
 		DeviceIndex         int    `xml:"deviceIndex"`
 		CardIndex           int    `xml:"networkCardIndex"`
@@ -44,6 +45,10 @@ type attachedInterfaceXML struct {
 		AttachedAt          string `xml:"attachTime"`
 		DeleteOnTermination bool   `xml:"deleteOnTermination"`
 	} `xml:"attachment"`
+}
+
+type ipv6PrefixXML struct {
+	Prefix string `xml:"ipv6Prefix"`
 }
 
 type ipv6XML struct {
@@ -202,6 +207,9 @@ func (ia *instanceAnswers) interfaceXML(i *instance, n networkInterface) attache
 	}
 	for at, ip := range n.IPv6 {
 		a.IPv6 = append(a.IPv6, ipv6XML{ip, n.PrimaryIPv6 && at == 0})
+	}
+	for _, prefix := range n.IPv6Prefixes {
+		a.Prefixes = append(a.Prefixes, ipv6PrefixXML{prefix})
 	}
 	a.Attachment.DeviceIndex, a.Attachment.CardIndex = n.DeviceIndex, n.CardIndex
 	a.Attachment.Status, a.Attachment.AttachedAt, a.Attachment.DeleteOnTermination = "attached", timestamp(i.LaunchedAt), true

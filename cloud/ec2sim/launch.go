@@ -173,6 +173,9 @@ func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInter
 		for range n.Ipv6Count {
 			i.IPv6 = append(i.IPv6, in.newIPv6())
 		}
+		for range n.Ipv6PrefixCount {
+			i.IPv6Prefixes = append(i.IPv6Prefixes, in.newIPv6Prefix())
+		}
 		i.PrimaryIPv6, i.Secondary = n.PrimaryIPv6, n.SecondaryCount+prefixAddresses*n.Ipv4PrefixCount
 		setDefault(&i.Type, "interface")
 		if i.Groups == nil {

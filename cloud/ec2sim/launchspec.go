@@ -286,6 +286,11 @@ type interfaceXML struct {
 	Description         string   `xml:"description,omitempty"`
 	PublicIP            *bool    `xml:"associatePublicIpAddress"`
 	DeleteOnTermination *bool    `xml:"deleteOnTermination"`
+	PrimaryIPv6         *bool    `xml:"primaryIpv6"`
+	IPv6Count           int      `xml:"ipv6AddressCount,omitempty"`
+	IPv6PrefixCount     int      `xml:"ipv6PrefixCount,omitempty"`
+	IPv4PrefixCount     int      `xml:"ipv4PrefixCount,omitempty"`
+	SecondaryCount      int      `xml:"secondaryPrivateIpAddressCount,omitempty"`
 }
 
 type deviceXML struct {
@@ -328,10 +333,15 @@ func (s *launchSpec) xml() launchSpecXML {
 		out.Market = &marketXML{s.MarketType}
 	}
 	for _, i := range s.Interfaces {
-		out.Interfaces = append(out.Interfaces, interfaceXML{
+		x := interfaceXML{
 			DeviceIndex: i.DeviceIndex, CardIndex: i.CardIndex, Type: i.Type, Groups: i.Groups, SubnetID: i.SubnetID,
 			Description: i.Description, PublicIP: i.PublicIP, DeleteOnTermination: i.DeleteOnTermination,
-		})
+			IPv6Count: i.Ipv6Count, IPv6PrefixCount: i.Ipv6PrefixCount, IPv4PrefixCount: i.Ipv4PrefixCount, SecondaryCount: i.SecondaryCount,
+		}
+		if i.PrimaryIPv6 {
+			x.PrimaryIPv6 = &i.PrimaryIPv6
+		}
+		out.Interfaces = append(out.Interfaces, x)
 	}
 	for _, d := range s.Devices {
 		x := deviceXML{Name: d.Name, VirtualName: d.VirtualName}

@@ -3,6 +3,7 @@ package ec2sim
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // launchTemplates are the account's launch templates, by id.
@@ -74,6 +75,11 @@ func (lt *launchTemplates) create(c *call) (any, error) {
 		spec, err := parseLaunchSpec(c.form.sub("LaunchTemplateData"))
 		if err != nil {
 			return nil, err
+		}
+		// Karpenter leaves the parameter out in the isolated regions of the USA, where EC2 does not have it (its
+		// pkg/providers/amifamily/resolver.go). How EC2 refuses it there is not published.
+		if spec.Metadata != nil && spec.Metadata.IPv6 != "" && strings.HasPrefix(lt.account.region, "us-iso") {
+			return nil, refuse("UnknownParameter", "The parameter HttpProtocolIpv6 is not recognized")
 		}
 		tags, err := parseTagSpecifications(c.form)
 		if err != nil {

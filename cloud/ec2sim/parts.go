@@ -81,7 +81,7 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 	p.network = &network{account: a}
 	p.groups = &securityGroups{account: a, faults: p.faults, own: newTable[securityGroup](j, "group"), tags: tags, instances: instanceRows}
 	p.addresses = &addresses{
-		now: now, cni: opts.CNI, catalogue: catalogue, faults: p.faults, instances: instanceRows,
+		now: now, cni: opts.CNI, ipv6: opts.IPv6, catalogue: catalogue, faults: p.faults, instances: instanceRows,
 		counters: newTable[addressCounter](j, "addresses"), inUse: map[string]map[string]bool{}, further: map[string]int{},
 	}
 	p.subnets = &subnets{account: a, options: newTable[subnetOptions](j, "subnet"), tags: tags, addresses: p.addresses}

@@ -95,6 +95,9 @@ func (p *Provider) InstanceTypes(_ context.Context, class cloud.NodeClass) ([]*c
 	return p.offers.types(p.now()), nil
 }
 
+// Excluded implements cloud.Provider. A class excludes nothing.
+func (p *Provider) Excluded(cloud.NodeClass) []cloud.Exclusion { return nil }
+
 // VolumePrice implements cloud.Provider. Nodes have no volumes.
 func (p *Provider) VolumePrice(cloud.NodeClass) float64 { return 0 }
 

@@ -161,7 +161,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		if _, err := pool.Packing(); err != nil {
 			notes = append(notes, fmt.Sprintf("NodePool %s: %v; it is packed as --packing says", pool.Name, err))
 		}
-		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + account.VolumePrice(class),
+		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, Excluded: account.Excluded(class), NodePrice: flags.nodePrice + account.VolumePrice(class),
 			Packing: plan.Packing(flags.packing).For(pool)})
 	}
 	overlays, problems := plan.NewOverlays(cluster.Snapshot.LabelKeys, cluster.Overlays, input.Pools)

@@ -38,20 +38,27 @@ type betaNodePoolSpec struct {
 }
 
 type betaTemplate struct {
-	Metadata struct {
-		Labels      map[string]string `json:"labels"`
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Spec betaTemplateSpec `json:"spec"`
+	Metadata nodeMetadata     `json:"metadata"`
+	Spec     betaTemplateSpec `json:"spec"`
+}
+
+// nodeMetadata and nodeTaints are what all older versions say about the nodes of a pool in the same fields.
+type nodeMetadata struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+type nodeTaints struct {
+	Taints        []corev1.Taint `json:"taints"`
+	StartupTaints []corev1.Taint `json:"startupTaints"`
 }
 
 type betaTemplateSpec struct {
-	Taints        []corev1.Taint    `json:"taints"`
-	StartupTaints []corev1.Taint    `json:"startupTaints"`
-	Requirements  []betaRequirement `json:"requirements"`
-	Resources     json.RawMessage   `json:"resources"`
-	Kubelet       *kubelet          `json:"kubelet"`
-	NodeClassRef  *providerRef      `json:"nodeClassRef"`
+	nodeTaints   `json:",inline"`
+	Requirements []betaRequirement `json:"requirements"`
+	Resources    json.RawMessage   `json:"resources"`
+	Kubelet      *kubelet          `json:"kubelet"`
+	NodeClassRef *providerRef      `json:"nodeClassRef"`
 }
 
 // providerRef names the object that describes the provider.
@@ -94,10 +101,7 @@ func (o *object) nodePool() {
 	from := &old.Spec.Template.Spec
 	pool := newNodePool(o.metadata(&old.ObjectMeta))
 	to := &pool.Spec.Template
-	to.Labels = o.labels("spec.template.metadata.labels", old.Spec.Template.Metadata.Labels)
-	to.Annotations = o.annotations("spec.template.metadata.annotations", old.Spec.Template.Metadata.Annotations)
-	to.Spec.Taints, to.Spec.StartupTaints = from.Taints, from.StartupTaints
-	to.Spec.Requirements = o.requirements(path+"requirements", from.Requirements)
+	o.template(to, "spec.template.metadata", &old.Spec.Template.Metadata, "spec.template.spec", from.nodeTaints, from.Requirements)
 	to.Spec.NodeClassRef = o.classRef(path+"nodeClassRef", from.NodeClassRef)
 	pool.Spec.Disruption, to.Spec.ExpireAfter = o.disruption(&old.Spec.Disruption)
 	pool.Spec.Limits, pool.Spec.Weight = karpv1.Limits(old.Spec.Limits), old.Spec.Weight
@@ -105,6 +109,14 @@ func (o *object) nodePool() {
 		o.lost(path+"resources", "it had no effect in a NodePool: remove it")
 	}
 	o.pool, o.kubelet, o.kubeletField = pool, from.Kubelet, path+"kubelet"
+}
+
+// template fills in what all older versions say about the nodes of a pool. metadata and spec are the paths of its parts.
+func (o *object) template(to *karpv1.NodeClaimTemplate, metadata string, old *nodeMetadata, spec string, taints nodeTaints, requirements []betaRequirement) {
+	to.Labels = o.labels(metadata+".labels", old.Labels)
+	to.Annotations = o.annotations(metadata+".annotations", old.Annotations)
+	to.Spec.Taints, to.Spec.StartupTaints = taints.Taints, taints.StartupTaints
+	to.Spec.Requirements = o.requirements(spec+".requirements", requirements)
 }
 
 // classRef completes the reference to a class: v1beta1 knew only one kind of it.

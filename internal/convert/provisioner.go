@@ -27,10 +27,8 @@ type provisioner struct {
 }
 
 type provisionerSpec struct {
-	Annotations            map[string]string                `json:"annotations"`
-	Labels                 map[string]string                `json:"labels"`
-	Taints                 []corev1.Taint                   `json:"taints"`
-	StartupTaints          []corev1.Taint                   `json:"startupTaints"`
+	nodeMetadata           `json:",inline"`
+	nodeTaints             `json:",inline"`
 	Requirements           []corev1.NodeSelectorRequirement `json:"requirements"`
 	KubeletConfiguration   *alphaKubelet                    `json:"kubeletConfiguration"`
 	Provider               json.RawMessage                  `json:"provider"`
@@ -58,14 +56,11 @@ func (c *conversion) provisioner(o *object) {
 	}
 	pool := newNodePool(o.metadata(&old.ObjectMeta))
 	template := &pool.Spec.Template
-	template.Labels = o.labels("spec.labels", old.Spec.Labels)
-	template.Annotations = o.annotations("spec.annotations", old.Spec.Annotations)
-	template.Spec.Taints, template.Spec.StartupTaints = old.Spec.Taints, old.Spec.StartupTaints
 	var requirements []betaRequirement
 	for _, r := range withDefaults(old.Spec.Requirements) {
 		requirements = append(requirements, betaRequirement{NodeSelectorRequirement: r})
 	}
-	template.Spec.Requirements = o.requirements("spec.requirements", requirements)
+	o.template(template, "spec", &old.Spec.nodeMetadata, "spec", old.Spec.nodeTaints, requirements)
 	template.Spec.NodeClassRef = c.classOf(o, &old.Spec)
 	pool.Spec.Disruption, template.Spec.ExpireAfter = o.ttls(&old.Spec)
 	pool.Spec.Weight = old.Spec.Weight

@@ -93,6 +93,11 @@ func (a *Account) VolumePrice(class *awsv1.EC2NodeClass) float64 {
 	return a.provider.VolumePrice(class)
 }
 
+// Excluded returns what a class excludes, after InstanceTypes was asked about it.
+func (a *Account) Excluded(class *awsv1.EC2NodeClass) []cloud.Exclusion {
+	return a.provider.Excluded(class)
+}
+
 // Close stops the simulator and the provider's background work.
 func (a *Account) Close() error {
 	a.provider.Close()

@@ -112,6 +112,8 @@ type Seller struct {
 	Budget []Allowance
 	// Minimums are the pool's minValues.
 	Minimums []Minimum
+	// ofType are the pool's requirements that follow from an instance type.
+	ofType model.Term
 }
 
 // Market is everything that can be bought in one Pack.

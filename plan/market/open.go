@@ -50,7 +50,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 	if s.Closed != "" {
 		return s
 	}
-	var ofType, ofZone, ofOffering model.Term
+	var ofZone, ofOffering model.Term
 	for _, c := range requirements {
 		switch {
 		case c.Key == karpv1.CapacityTypeLabelKey || m.Keys.OfReservation(c.Key):
@@ -59,14 +59,15 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 			ofZone = append(ofZone, c)
 		case s.Open[c.Key] != nil:
 		case m.WellKnown.Has(c.Key) && c.Key != karpv1.NodePoolLabelKey:
-			ofType = append(ofType, c)
+			s.ofType = append(s.ofType, c)
 		}
 	}
-	zones := m.ZoneMask(ofZone)
+	zones, some := m.ZoneMask(ofZone), false
 	for _, typ := range pool.Types {
-		if !admitsType(m.Keys, ofType, typ, s.Labels) {
+		if !admitsType(m.Keys, s.ofType, typ, s.Labels) {
 			continue
 		}
+		some = true
 		for c, name := range CapacityTypes {
 			if name != karpv1.CapacityTypeReserved && ofOffering.Admits(map[string]string{karpv1.CapacityTypeLabelKey: name}) {
 				addMachine(m, in, index, typ, Machine{Capacity: c, Reservation: Unreserved}, zones)
@@ -81,6 +82,9 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 	s.Last = len(m.Machines)
 	if s.First == s.Last {
 		s.Closed = "no instance type and offering meets the pool's requirements"
+		if !some {
+			s.Closed += m.Excluding(s, nil, "")
+		}
 	}
 	return s
 }

@@ -87,6 +87,8 @@ type Hold struct {
 type Pool struct {
 	NodePool *karpv1.NodePool
 	Types    []*cloud.InstanceType
+	// Excluded is what the node class keeps nodes from having. Only reasons name it.
+	Excluded []cloud.Exclusion
 	// Problem says why Types could not be determined; empty if they could.
 	Problem string
 	// NodePrice is what a node costs besides its instance, in US dollars per hour: its root volume, and whatever else the

@@ -120,9 +120,21 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 		return o.roomSentence(rest, conflict[len(rest):])
 	}
 	if len(conflict) == 1 {
-		return o.labelSentence(last.condition)
+		return o.labelSentence(last.condition) + o.excluding(conflict)
 	}
-	return phrase.none("", "")
+	return phrase.none("", "") + o.excluding(conflict)
+}
+
+// excluding continues a sentence about labels with what the node class has to do with it; empty if that is nothing.
+func (o *obstacles) excluding(conflict []*barrier) string {
+	var asked model.Term
+	for _, b := range conflict {
+		if b.condition == nil || !o.m.OfType(o.s, b.condition.Key) {
+			return ""
+		}
+		asked = append(asked, *b.condition)
+	}
+	return o.m.Excluding(o.s, asked, "")
 }
 
 // labelSentence describes a condition that no machine of the pool meets.
@@ -161,7 +173,7 @@ func (o *obstacles) roomSentence(rest, rooms []*barrier) string {
 	}
 	switch {
 	case most == 0 && dim >= market.DimExtended:
-		return p.none("has", name)
+		return p.none("has", name) + o.m.Excluding(o.s, nil, name)
 	case len(rest) == 0:
 		return fmt.Sprintf("%s is more than any instance type leaves for pods (%s)", o.asked(dim), model.Quantity(name, most))
 	}

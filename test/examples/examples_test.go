@@ -4,7 +4,6 @@ package examples_test
 
 import (
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -25,6 +24,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/flow"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -186,25 +186,7 @@ func (a *applier) pools(t *testing.T) []string {
 // run starts pods that only nodes of a NodePool may run, and waits until as many of them run as are expected.
 func (a *applier) run(pool string, pods, running int, requests string) {
 	a.T.Helper()
-	a.Apply(fmt.Sprintf(strings.TrimSpace(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {namespace: %[1]s, name: app}
-spec:
-  replicas: %[2]d
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec:
-      nodeSelector: {karpenter.sh/nodepool: %[1]s}
-      terminationGracePeriodSeconds: 1
-      containers:
-      - {name: app, image: app, resources: {requests: {%[3]s}}}
-`), pool, pods, requests))
+	a.Apply(flow.Workload{Namespace: pool, Replicas: pods, Requests: requests, Pool: pool}.Manifest())
 	a.AwaitRunning(pool, running, patience)
 }
 

@@ -46,3 +46,47 @@ func Indent(by int, text string) string {
 	start := "\n" + strings.Repeat(" ", by)
 	return start + strings.ReplaceAll(text, "\n", start)
 }
+
+// Workload is a Deployment of alike pods in a namespace of its own. The Deployment's name is app, and the label app of its
+// pods has the namespace's name.
+type Workload struct {
+	Namespace string
+	Replicas  int
+	// Requests are the resources that each pod requests, such as "cpu: 100m".
+	Requests string
+	// Pool is the only NodePool whose nodes may run the pods; any may if it is empty.
+	Pool string
+	// Apart is the label app of the pods of which each node runs at most one; none is kept apart if it is empty.
+	Apart string
+	// Annotations are those of the pods.
+	Annotations string
+}
+
+// Manifest returns the manifests of the namespace and the Deployment.
+func (w Workload) Manifest() string {
+	var where string
+	if w.Pool != "" {
+		where += "\n      nodeSelector: {karpenter.sh/nodepool: " + w.Pool + "}"
+	}
+	if w.Apart != "" {
+		where += "\n      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " +
+			w.Apart + "}}}]}}"
+	}
+	return fmt.Sprintf(strings.TrimSpace(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: %[1]s, name: app}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}, annotations: {%[3]s}}
+    spec:
+      terminationGracePeriodSeconds: 1%[4]s
+      containers: [{name: app, image: app, resources: {requests: {%[5]s}}}]
+`), w.Namespace, w.Replicas, w.Annotations, where, w.Requests)
+}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/test/flow"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -44,9 +45,9 @@ type setting struct {
 func enter(t *testing.T, w *world.World, name string, as setting) *scene {
 	t.Helper()
 	s := &scene{w.For(t), name}
-	alike := name
+	apart := name
 	if as.together {
-		alike = "nobody"
+		apart = ""
 	}
 	if as.class == "" {
 		as.class = "default"
@@ -63,29 +64,8 @@ spec:
       requirements:
       - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}
       - {key: karpenter.sh/capacity-type, operator: In, values: [%[3]s]}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {namespace: %[1]s, name: app}
-spec:
-  replicas: %[4]d
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}, annotations: {%[5]s}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      nodeSelector: {karpenter.sh/nodepool: %[1]s}
-      affinity:
-        podAntiAffinity:
-          requiredDuringSchedulingIgnoredDuringExecution:
-          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %[6]s}}}
-      containers:
-      - {name: app, image: app, resources: {requests: {cpu: 100m}}}
-`), name, as.class, as.capacity, as.replicas, as.annotations, alike))
+`), name, as.class, as.capacity) + "\n---\n" +
+		flow.Workload{Namespace: name, Replicas: as.replicas, Requests: "cpu: 100m", Pool: name, Apart: apart, Annotations: as.annotations}.Manifest())
 	if as.unavailable != "" {
 		s.allow(as.unavailable)
 	}

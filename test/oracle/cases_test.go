@@ -324,6 +324,13 @@ func oursIPv6() []scene {
 		{name: "IPv6", manifests: pool("m5.large", "on-demand") + class(role+al2023)},
 		{name: "IPv6, AL2", manifests: pool("m5.large", "on-demand") + class(role+byID("AL2")), image: ownAL2},
 		{name: "IPv6, Bottlerocket", manifests: pool("m5.large", "on-demand") + class(role+bottlerocket)},
+		{name: "IPv6, EFA", manifests: pool("c5n.18xlarge", "on-demand") + class(role+al2023), pod: `vpc.amazonaws.com/efa: "1"`},
+		{name: "IPv6, everything about the network", manifests: pool("m5.large", "on-demand") + class(role+al2023+`  associatePublicIPAddress: false
+  ipPrefixCount: 2
+  connectionTracking: {udpTimeout: 45}
+  metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: enabled, httpPutResponseHopLimit: 2, httpTokens: required}
+  kubelet: {clusterDNS: ["fd5e:7e00:0:a::a"]}
+`)},
 		{name: "IPv6 with prefixes and many pods", manifests: pool("m5.large", "spot") + class(role+al2023+"  ipPrefixCount: 1\n  kubelet: {maxPods: 110}\n")},
 	}
 }

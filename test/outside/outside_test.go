@@ -23,6 +23,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/flow"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -41,6 +42,7 @@ func TestButtons(t *testing.T) {
 		{"OfWhatJoins", buttonsOfWhatJoins},
 		{"OfReplacements", buttonsOfReplacements},
 		{"OfSweeps", buttonsOfSweeps},
+		{"SweepsRemember", sweepsRemember},
 		{"OfTheSchedule", buttonsOfTheSchedule},
 	})
 }
@@ -103,24 +105,7 @@ func isDisrupted(taint corev1.Taint) bool {
 
 // pods returns a Deployment whose pods need a machine each, in its own namespace.
 func pods(namespace string, replicas int) string {
-	return fmt.Sprintf(strings.TrimSpace(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {namespace: %[1]s, name: app}
-spec:
-  replicas: %[2]d
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %[1]s}}}]}}
-      containers: [{name: app, image: app, resources: {requests: {cpu: "1", memory: 1Gi}}}]
-`), namespace, replicas)
+	return flow.Workload{Namespace: namespace, Replicas: replicas, Requests: `cpu: "1", memory: 1Gi`, Apart: namespace}.Manifest()
 }
 
 // budget returns a PodDisruptionBudget that lets this many pods of a namespace be unavailable.

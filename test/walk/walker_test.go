@@ -26,6 +26,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/lab"
+	"github.com/tenon-sh/tenon/test/flow"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -330,28 +331,11 @@ func (s *secondWorker) end() {
 
 // workload returns a Deployment; the pods of api need a machine each.
 func workload(name string, replicas int) string {
-	apart := ""
+	load := flow.Workload{Namespace: name, Replicas: replicas, Requests: "cpu: 700m, memory: 1Gi"}
 	if name == "api" {
-		apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: api}}}]}}"
+		load.Apart = name
 	}
-	return fmt.Sprintf(strings.TrimSpace(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {namespace: %[1]s, name: app}
-spec:
-  replicas: %[2]d
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      %[3]s
-      containers: [{name: app, image: app, resources: {requests: {cpu: 700m, memory: 1Gi}}}]
-`), name, replicas, apart)
+	return load.Manifest()
 }
 
 // budget returns a PodDisruptionBudget that lets this many pods of a workload be unavailable.

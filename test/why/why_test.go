@@ -3,6 +3,7 @@ package why_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,4 +141,58 @@ func TestWhyPod(t *testing.T) {
 	if len(left) != 2 || left["default/gated"] == "" || len(planned.Nodes) != 0 {
 		t.Errorf("the other pods have a node, or fit on one: %s", out)
 	}
+	classExcludes(t, w, why)
 }
+
+// classExcludes asks for an instance type that the NodePool allows and its class excludes: tenon why and the Event name the
+// field of the class.
+func classExcludes(t *testing.T, w *world.World, why func(string) story) {
+	t.Helper()
+	w.Apply(strings.ReplaceAll(excluding, "CLUSTER", w.Lab.Cluster()))
+	const want = "types such as m4.large have no Nitro hypervisor, which spec.connectionTracking needs (EC2NodeClass tracking)"
+	w.Await("tenon why and an Event to name the field", time.Minute, func() (bool, string) {
+		said := ""
+		for _, reason := range why("excluded").Reasons {
+			if reason.NodePool == "tracking" {
+				said = reason.Message
+			}
+		}
+		var events corev1.EventList
+		if err := w.List(w.Context(), &events, client.InNamespace("default")); err != nil {
+			return false, err.Error()
+		}
+		told := slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.InvolvedObject.Name == "excluded" && e.Reason == "FailedScheduling" && strings.Contains(e.Message, want)
+		})
+		return told && strings.Contains(said, want), said
+	})
+}
+
+// excluding is a NodePool with a class that excludes one of its two instance types, and a pod that asks for that type.
+const excluding = `
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: tracking}
+spec:
+  role: KarpenterNodeRole-CLUSTER
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: CLUSTER}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: CLUSTER}}]
+  connectionTracking: {udpTimeout: 45}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: tracking}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: tracking}
+      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m4.large, m5.large]}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: excluded}
+spec:
+  nodeSelector: {karpenter.sh/nodepool: tracking, node.kubernetes.io/instance-type: m4.large}
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: 100m}}}]
+`
