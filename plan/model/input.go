@@ -42,6 +42,8 @@ type Snapshot struct {
 	Namespaces map[string]map[string]string
 	// Storage holds the volumes, their claims and the StorageClasses.
 	Storage Storage
+	// Devices holds what is known of dynamic resource allocation; nil while its feature gate is off.
+	Devices *Devices
 }
 
 // Input is everything that Pack and Disrupt know.
