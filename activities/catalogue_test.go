@@ -26,11 +26,11 @@ type shop struct {
 	excluded []cloud.Exclusion
 }
 
-func (s *shop) NodeOverlays() []*karpv1alpha1.NodeOverlay { return s.overlays }
-func (s *shop) NodePools() []*karpv1.NodePool             { return s.pools }
-func (s *shop) Kind() cloud.Kind                          { return nodeclass.Kind() }
-func (s *shop) NodeClass(name string) cloud.NodeClass     { return s.classes[name] }
-func (s *shop) VolumePrice(cloud.NodeClass) float64       { return 0.002 }
+func (s *shop) NodeOverlays() []*karpv1alpha1.NodeOverlay  { return s.overlays }
+func (s *shop) NodePools() []*karpv1.NodePool              { return s.pools }
+func (s *shop) Kind() cloud.Kind                           { return nodeclass.Kind() }
+func (s *shop) NodeClass(name string) cloud.NodeClass      { return s.classes[name] }
+func (s *shop) VolumePrice(cloud.NodeClass) float64        { return 0.002 }
 func (s *shop) Excluded(cloud.NodeClass) []cloud.Exclusion { return s.excluded }
 func (s *shop) InstanceTypes(_ context.Context, class cloud.NodeClass) ([]*cloud.InstanceType, error) {
 	if class.GetName() == "broken" {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -227,7 +229,7 @@ func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim,
 		j.log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
 	}
 	if !claim.IsTrue(karpv1.ConditionTypeRegistered) {
-		reason, message := initialization(node, claim)
+		reason, message := j.unready(node, claim)
 		if reason == "" {
 			reason, message = "NodeNotReady", "Waiting for the node to settle"
 		}
@@ -251,8 +253,8 @@ func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClai
 			if node == nil {
 				return true
 			}
-			reason, _ := initialization(node, claim)
-			return readiness.Registered(node) && (reason == "" || reason == reasonResources && readiness.Expecting(node))
+			reason, _ := j.unready(node, claim)
+			return readiness.Registered(node) && (reason == "" || (reason == reasonResources || reason == reasonDevices) && readiness.Expecting(node))
 		})
 		stop()
 		switch {
@@ -278,8 +280,9 @@ func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClai
 			}
 			return false, workflows.ReasonNodeDeleted, nil
 		}
-		if reason, _ := initialization(node, claim); reason != "" {
-			// Devices may take long to register, and pods that do not request them need not wait for them.
+		if reason, _ := j.unready(node, claim); reason != "" {
+			// Devices may take long to register, and pods that do not request them need not wait for them. Among these may be
+			// the pods that register them.
 			if _, err := j.nominator.Open(ctx, claim, node, func() error {
 				_, err := j.objects.change(ctx, node, "open", open)
 				return err
@@ -291,6 +294,20 @@ func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClai
 		return true, "", j.initialize(ctx, node, claim)
 	}
 	return false, "", nil
+}
+
+// unready returns why a registered Node cannot serve pods yet, with the devices that its pods claim; an empty reason means that
+// it can.
+func (j *joiner) unready(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message string) {
+	if reason, message = initialization(node, claim); reason != "" {
+		return reason, message
+	}
+	listed := strings.Split(claim.Annotations[karpv1.DRADriversAnnotationKey], ",")
+	drivers := slices.DeleteFunc(listed, func(driver string) bool { return driver == "" })
+	if driver := j.mirror.UnpublishedDriver(node.Name, drivers); driver != "" {
+		return reasonDevices, fmt.Sprintf("DRA driver %q has not published a complete resource pool", driver)
+	}
+	return "", ""
 }
 
 // initialize marks the Node and the claim as initialized.
@@ -344,7 +361,7 @@ func (j *joiner) tellWaiting(ctx context.Context, claim *karpv1.NodeClaim, node 
 	if node == nil {
 		return told, nil
 	}
-	reason, message := initialization(node, claim)
+	reason, message := j.unready(node, claim)
 	if reason == "" || message == told {
 		return told, nil
 	}

@@ -46,6 +46,8 @@ type Mirror interface {
 	Nodes() []*corev1.Node
 	// Attached returns the persistent volumes that are attached to a node.
 	Attached(node string) []string
+	// UnpublishedDriver returns the first of some drivers that has not published its devices on a node; empty if all have.
+	UnpublishedDriver(node string, drivers []string) string
 	// PodsOnNode returns the pods bound to a node that have not terminated.
 	PodsOnNode(name string) []*cluster.Pod
 	// PodsOwnedBy returns the pods of a controller that have not terminated.

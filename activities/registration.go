@@ -64,6 +64,9 @@ func owned(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 // device, is missing.
 const reasonResources = "ResourceNotRegistered"
 
+// reasonDevices is the reason why a node that is otherwise ready is not initialized: a driver has not published its devices.
+const reasonDevices = "DRADriverPoolsNotPublished"
+
 // unguarded reports whether a Node that joins lacks the taint that keeps pods away until it is registered. The user data of
 // a Custom image may have omitted it.
 func unguarded(node *corev1.Node) bool {

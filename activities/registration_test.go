@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,6 +111,35 @@ func TestInitialization(t *testing.T) {
 	} {
 		if reason, message := initialization(test.node, launchedClaim()); reason != test.want || (message == "") != (reason == "") {
 			t.Errorf("%s: got %q (%s), want %q", test.why, reason, message, test.want)
+		}
+	}
+}
+
+// unpublished is a mirror of a cluster in which one driver has published nothing.
+type unpublished struct {
+	Mirror
+	driver string
+}
+
+func (u unpublished) UnpublishedDriver(_ string, drivers []string) string {
+	if slices.Contains(drivers, u.driver) {
+		return u.driver
+	}
+	return ""
+}
+
+// TestDevicesArePublishedFirst checks that a node does not serve before the drivers of its devices have published them.
+func TestDevicesArePublishedFirst(t *testing.T) {
+	t.Parallel()
+	node := joinedNode()
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	j := &joiner{mirror: unpublished{driver: "gpu.example.com"}}
+	for drivers, want := range map[string]string{
+		"": "", "nic.example.com": "", "gpu.example.com": "DRADriverPoolsNotPublished", "nic.example.com,gpu.example.com": "DRADriverPoolsNotPublished",
+	} {
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{karpv1.DRADriversAnnotationKey: drivers}}}
+		if got, _ := j.unready(node, claim); got != want {
+			t.Errorf("a claim for devices of %q is kept back by %q, want %q", drivers, got, want)
 		}
 	}
 }

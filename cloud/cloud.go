@@ -34,6 +34,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -150,6 +151,9 @@ type InstanceType struct {
 	BareMetal bool
 	// Overlaid are the extended resources that a NodeOverlay has set. A provider leaves it empty.
 	Overlaid map[corev1.ResourceName]bool
+	// Devices are the ResourceSlices that drivers will publish for a node, as a NodeOverlay describes them. A provider leaves
+	// it empty.
+	Devices []*resourcev1.ResourceSlice
 }
 
 // Exclusion is an instance type, or a device of one, that a node class excludes.

@@ -42,6 +42,8 @@ type apiServer struct {
 	buffers bool
 	// overlays says that NodeOverlays are served.
 	overlays bool
+	// devices says that resource.k8s.io/v1 is served.
+	devices bool
 	// asked counts requests by resource.
 	asked map[string]int
 	url   string
@@ -189,13 +191,14 @@ var kinds = map[string][2]string{
 	"nodepools": {"karpenter.sh/v1", "NodePool"}, "ec2nodeclasses": {"karpenter.k8s.aws/v1", "EC2NodeClass"},
 	"capacitybuffers": {"autoscaling.x-k8s.io/v1beta1", "CapacityBuffer"}, "podtemplates": {"v1", "PodTemplate"},
 	"nodeoverlays": {"karpenter.sh/v1alpha1", "NodeOverlay"}, "deployments": {"apps/v1", "Deployment"}, "statefulsets": {"apps/v1", "StatefulSet"}, "replicasets": {"apps/v1", "ReplicaSet"},
+	"resourceclaims": {"resource.k8s.io/v1", "ResourceClaim"}, "deviceclasses": {"resource.k8s.io/v1", "DeviceClass"}, "resourceslices": {"resource.k8s.io/v1", "ResourceSlice"},
 }
 
 // ServeHTTP implements http.Handler.
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	resource := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	down, listOnly, buffers, overlays := s.down || s.refused[resource], s.listOnly, s.buffers, s.overlays
+	down, listOnly, buffers, overlays, devices := s.down || s.refused[resource], s.listOnly, s.buffers, s.overlays, s.devices
 	s.asked[resource]++
 	s.mu.Unlock()
 	query := r.URL.Query()
@@ -208,6 +211,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling.x-k8s.io/v1beta1","resources":[{"name":"capacitybuffers"}]}`))
 	case resource == "v1alpha1" && overlays:
 		_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"karpenter.sh/v1alpha1","resources":[{"name":"nodeoverlays"}]}`))
+	case r.URL.Path == "/apis/resource.k8s.io/v1" && devices:
+		_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"resource.k8s.io/v1","resources":[{"name":"resourceclaims"},{"name":"deviceclasses"},{"name":"resourceslices"}]}`))
 	case kinds[resource] == [2]string{} || resource == "capacitybuffers" && !buffers || resource == "nodeoverlays" && !overlays:
 		w.WriteHeader(http.StatusNotFound)
 	case query.Get("watch") == "" || query.Get("watch") == "false":

@@ -28,6 +28,12 @@
 // where the cluster serves them. A kind that buffers may refer to is watched only once a buffer refers to it
 // (optional.go); until then it counts as current.
 //
+// # Devices
+//
+// With the feature gate DynamicResources, ResourceClaims, DeviceClasses and ResourceSlices are kept whole
+// (dynamic_resources.go). What drivers published for a node is remembered, by NodePool and instance type, when the node is
+// gone: it tells what devices the next node will have.
+//
 // # Staleness
 //
 // A silent watch does not tell whether it works. A feed is current while its watch is open. A heartbeat, a read of the
@@ -55,7 +61,7 @@
 //
 // Reading order: events, shared, feed, reduce, clients, watches, optional, freshness, pod, machine, promised, places,
 // bound_pods, waiting, buffers, promises, overdue, growth, claims, nodes, daemons, pods, origins, resolver, budgets,
-// namespaces, pools, overlays, classes, volumes, joined, cluster.
+// namespaces, pools, overlays, classes, volumes, dynamic_resources, joined, cluster.
 package cluster
 
 import (
@@ -91,6 +97,8 @@ type Options struct {
 	AssumeFor time.Duration
 	// NodeOverlays enables the watch of NodeOverlays, where the cluster serves them.
 	NodeOverlays bool
+	// DynamicResources enables the watches of ResourceClaims, DeviceClasses and ResourceSlices, where the cluster serves them.
+	DynamicResources bool
 }
 
 // Mirror is the live mirror of one cluster. All methods are safe for concurrent use. The methods about a subject are
@@ -105,6 +113,7 @@ type Mirror struct {
 	*classes
 	*overlays
 	*storage
+	*dynamicResources
 	*buffers
 	*waiting
 	*promises
@@ -167,6 +176,7 @@ func (m *Mirror) openStores(options Options) {
 	m.boundPods = newBoundPods(s, podFeed, nodeFeed, m.places)
 	m.waiting, m.buffers = newWaiting(s), newBuffers(s)
 	m.storage = newStorage(w, m.places, m.waiting)
+	m.dynamicResources = newDynamicResources(w, nodeFeed, m.waiting, options.DynamicResources)
 	m.promises = newPromises(s, m.places, m.waiting, m.buffers)
 	m.overdue = newOverdue(s, m.places)
 	m.grown = newGrown(s, nodeFeed, m.places, m.waiting, m.promises)
@@ -227,5 +237,6 @@ func (m *Mirror) build() *plan.Snapshot {
 
 		DisruptionBudgets: m.budgets.now(),
 		Storage:           m.storage.now(),
+		Devices:           m.dynamicResources.now(),
 	}
 }

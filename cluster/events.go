@@ -35,6 +35,9 @@ const (
 	// StorageChanged means that a PersistentVolumeClaim, PersistentVolume or StorageClass changed so that a waiting pod
 	// can perhaps be planned for. It has no name.
 	StorageChanged EventKind = "StorageChanged"
+	// DevicesChanged means that a ResourceClaim, DeviceClass or ResourceSlice changed so that a waiting pod can perhaps be
+	// planned for. It has no name.
+	DevicesChanged EventKind = "DevicesChanged"
 	// DaemonSetsChanged means some DaemonSet changed. It has no name.
 	DaemonSetsChanged EventKind = "DaemonSetsChanged"
 

@@ -38,7 +38,8 @@ func (o *overlays) NodeOverlays() []*karpv1alpha1.NodeOverlay {
 // because their offerings may have changed. The lock is held.
 func (o *overlays) overlayChanged(old, now *karpv1alpha1.NodeOverlay, existed, exists bool) {
 	o.publish(Event{Kind: OverlaysChanged})
-	if existed && exists && old.UID == now.UID && old.Generation == now.Generation {
+	const devices = karpv1alpha1.DeviceTemplatesAnnotationKey // annotations do not count in the generation
+	if existed && exists && old.UID == now.UID && old.Generation == now.Generation && old.Annotations[devices] == now.Annotations[devices] {
 		return // only its status has changed
 	}
 	for name := range o.pools.items {

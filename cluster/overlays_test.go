@@ -42,6 +42,10 @@ func TestOverlaysAreFollowed(t *testing.T) {
 	seen("its status", []Event{{Kind: OverlaysChanged}}, func(all []*karpv1alpha1.NodeOverlay) bool { return all[0].Condition(karpv1.ConditionTypeReady) != nil })
 	server.put("nodeoverlays", testOverlay("discount", 2))
 	seen("an edit", []Event{{Kind: OverlaysChanged}, edited}, func(all []*karpv1alpha1.NodeOverlay) bool { return all[0].Generation == 2 })
+	described := testOverlay("discount", 2)
+	described.Annotations = map[string]string{karpv1alpha1.DeviceTemplatesAnnotationKey: "[]"}
+	server.put("nodeoverlays", described)
+	seen("its devices", []Event{{Kind: OverlaysChanged}, edited}, func(all []*karpv1alpha1.NodeOverlay) bool { return len(all[0].Annotations) == 1 })
 	server.remove("nodeoverlays", testOverlay("discount", 2))
 	seen("it goes", []Event{{Kind: OverlaysChanged}, edited}, func(all []*karpv1alpha1.NodeOverlay) bool { return len(all) == 0 })
 }

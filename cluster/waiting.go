@@ -31,6 +31,8 @@ type waiting struct {
 	hopeless map[plan.Siblings]int
 	// mounted counts the pods that mount a claim, by its namespace and name.
 	mounted map[string]int
+	// claimed counts the pods that use a ResourceClaim, by its namespace and name.
+	claimed map[string]int
 }
 
 type arrival struct {
@@ -40,7 +42,8 @@ type arrival struct {
 }
 
 func newWaiting(s *shared) *waiting {
-	return &waiting{shared: s, pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}, hopeless: map[plan.Siblings]int{}, mounted: map[string]int{}}
+	return &waiting{shared: s, pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}, hopeless: map[plan.Siblings]int{}, mounted: map[string]int{},
+		claimed: map[string]int{}}
 }
 
 func (w *waiting) has(pod types.UID) bool { return w.pods[pod] != nil }
@@ -90,10 +93,19 @@ func (w *waiting) count(pod *Pod, by int) {
 			delete(w.mounted, key)
 		}
 	}
+	for _, entry := range pod.Claims.All() {
+		key := pod.Namespace + "/" + entry.Claim
+		if w.claimed[key] += by; w.claimed[key] == 0 {
+			delete(w.claimed, key)
+		}
+	}
 }
 
 // mounts says whether a pod mounts a claim.
 func (w *waiting) mounts(claim string) bool { return w.mounted[claim] > 0 }
+
+// claims says whether a pod uses a ResourceClaim.
+func (w *waiting) claims(claim string) bool { return w.claimed[claim] > 0 }
 
 // oldestUnjudged returns the arrival time of the oldest pod that the scheduler has not looked at but still may. It
 // leaves out siblings of pods for which the scheduler found no node.

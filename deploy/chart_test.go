@@ -187,10 +187,12 @@ func TestSettingsReachTheWorker(t *testing.T) {
 		{settings: "packing: cheapest", variable: "TENON_PACKING", want: "cheapest"},
 		{settings: "disruptionRate: 10%/10m", variable: "TENON_DISRUPTION_RATE", want: "10%/10m"},
 		{settings: "", variable: "TENON_DISRUPTION_RATE", want: ""},
-		{settings: "", variable: "TENON_FEATURE_GATES", want: "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=false"},
+		{settings: "", variable: "TENON_FEATURE_GATES", want: "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=false,DynamicResources=false"},
 		{settings: "featureGates: {nodeRepair: true, staticCapacity: false}", variable: "TENON_FEATURE_GATES",
-			want: "NodeRepair=true,SpotToSpotConsolidation=false,NodeOverlay=false"},
-		{settings: "featureGates: {nodeOverlay: true}", variable: "TENON_FEATURE_GATES", want: "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=true"},
+			want: "NodeRepair=true,SpotToSpotConsolidation=false,NodeOverlay=false,DynamicResources=false"},
+		{settings: "featureGates: {nodeOverlay: true}", variable: "TENON_FEATURE_GATES", want: "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=true,DynamicResources=false"},
+		{settings: "featureGates: {dynamicResources: true}", variable: "TENON_FEATURE_GATES",
+			want: "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=false,DynamicResources=true"},
 	}
 	for _, test := range tests {
 		deployment := find[appsv1.Deployment](t, render(t, "settings:\n  clusterName: blue\n  "+test.settings), "Deployment", "tenon")
@@ -329,22 +331,27 @@ func TestNotesNameNoSettingOfTheChart(t *testing.T) {
 // TestRolesAreTheCharts checks that the roles of the laboratory's worker are those of the chart.
 func TestRolesAreTheCharts(t *testing.T) {
 	t.Parallel()
-	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{Kind: rbacv1.UserKind, Name: "tenon"}, "kube-system", "karpenter-leader-election")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered := render(t, "settings: {clusterName: blue}")
-	if diff := cmp.Diff(find[rbacv1.ClusterRole](t, rendered, "ClusterRole", "tenon").Rules, roles.ClusterRole.Rules); diff != "" {
-		t.Errorf("ClusterRole (-chart +package):\n%s", diff)
-	}
-	if diff := cmp.Diff(find[rbacv1.Role](t, rendered, "Role", "tenon-lease").Rules, roles.Role.Rules); diff != "" {
-		t.Errorf("Role (-chart +package):\n%s", diff)
+	for settings, dynamicResources := range map[string]bool{
+		"settings: {clusterName: blue}":                                         false,
+		"settings: {clusterName: blue, featureGates: {dynamicResources: true}}": true,
+	} {
+		roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{Kind: rbacv1.UserKind, Name: "tenon"}, "kube-system", "karpenter-leader-election", dynamicResources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendered := render(t, settings)
+		if diff := cmp.Diff(find[rbacv1.ClusterRole](t, rendered, "ClusterRole", "tenon").Rules, roles.ClusterRole.Rules); diff != "" {
+			t.Errorf("%s: ClusterRole (-chart +package):\n%s", settings, diff)
+		}
+		if diff := cmp.Diff(find[rbacv1.Role](t, rendered, "Role", "tenon-lease").Rules, roles.Role.Rules); diff != "" {
+			t.Errorf("%s: Role (-chart +package):\n%s", settings, diff)
+		}
 	}
 }
 
 func TestNobodyMayDoEverything(t *testing.T) {
 	t.Parallel()
-	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{}, "kube-system", "lease")
+	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{}, "kube-system", "lease", true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,10 +23,19 @@ type WorkerRBAC struct {
 // WorkerRoles grants a subject exactly what the chart grants the worker. The Role is for the namespace and the name of
 // the leader's Lease. The laboratory runs its worker under these roles, so that a permission the chart lacks fails
 // there and not in a production cluster.
-func WorkerRoles(name string, subject rbacv1.Subject, leaseNamespace, leaseName string) (*WorkerRBAC, error) {
+//
+// With dynamicResources, they are those of a worker with that feature gate.
+func WorkerRoles(name string, subject rbacv1.Subject, leaseNamespace, leaseName string, dynamicResources bool) (*WorkerRBAC, error) {
 	clusterRules, err := rules("cluster-role", "")
 	if err != nil {
 		return nil, err
+	}
+	if dynamicResources {
+		further, err := rules("dynamic-resources", "")
+		if err != nil {
+			return nil, err
+		}
+		clusterRules = append(clusterRules, further...)
 	}
 	leaseRules, err := rules("lease-role", leaseName)
 	if err != nil {

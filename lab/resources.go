@@ -79,7 +79,7 @@ func (r resources) apply(ctx context.Context) error {
 // chart shows up in the lab.
 func applyWorkerRoles(ctx context.Context, writer client.Client) error {
 	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: string(userTenon)}
-	roles, err := deploy.WorkerRoles("tenon", subject, leaseNamespace, leaseName)
+	roles, err := deploy.WorkerRoles("tenon", subject, leaseNamespace, leaseName, true)
 	if err != nil {
 		return err
 	}

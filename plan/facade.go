@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -46,6 +47,14 @@ type (
 	StorageClass = model.StorageClass
 	Volume       = model.Volume
 	VolumeClaim  = model.VolumeClaim
+)
+
+// Devices that pods claim by dynamic resource allocation.
+type (
+	Devices         = model.Devices
+	DeviceTemplates = model.DeviceTemplates
+	NodeKind        = model.NodeKind
+	PodClaim        = model.PodClaim
 )
 
 // The results of Pack and Disrupt.
@@ -128,6 +137,14 @@ func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.L
 
 // AverageRequest returns the average CPU and memory request of the pods that wait for a node.
 func AverageRequest(pods []*Pod) Resources { return model.AverageRequest(pods) }
+
+// CompletePools returns the slices of the pools of which all slices of the newest generation are there.
+func CompletePools(published []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
+	return model.CompletePools(published)
+}
+
+// KindOfNode returns the kind of a node with these labels.
+func KindOfNode(labels map[string]string) NodeKind { return model.KindOfNode(labels) }
 
 // Confirm checks a command once more just before it is carried out, and returns what keeps its nodes now.
 func Confirm(in Input, command Command) []Verdict { return disrupt.Confirm(in, command) }

@@ -139,8 +139,12 @@
 // Machines with devices are bought for pods that request a device. Other pods get them only where a pool has nothing
 // else to offer, and not when the pool's other machines are at their limit. Nodes with devices that exist, or are bought
 // for other pods, take plain pods when nothing else does, after the pods that request devices. Bare metal is bought only
-// where nothing else would do. One rule covers everything that may be launched (market/launchable.go). Pods with
-// ResourceClaims are left without a node, with that as the reason.
+// where nothing else would do. One rule covers everything that may be launched (market/launchable.go).
+//
+// Pods with ResourceClaims (dynamic resource allocation) are planned for where Snapshot.Devices is set. Package devices asks
+// the kube-scheduler's own allocator whether a node has the devices that a pod claims. For each kind of claims, the number of
+// pods that a machine has devices for is one more resource of the machine (market/stock_devices.go); when pods are assigned,
+// their claims are allocated one by one. Pods that share a claim are planned for one node (place/sharing.go).
 //
 // # Reasons and disagreement
 //
@@ -164,9 +168,9 @@
 //
 // This package is the planner's public interface. The packages behind it are layers, each of which imports only lower
 // ones. From the top: disrupt, lifecycle and place decide; solve buys, and knows integers only; market knows what can be
-// bought; rules knows what pods ask of each other and of their volumes; model has the types of questions and answers.
-// Each layer's package comment gives the order in which to read its files. A test in internal/architecture, where layers
-// are called floors, checks the imports.
+// bought; devices knows what pods claim and what nodes have of it; rules knows what pods ask of each other and of their
+// volumes; model has the types of questions and answers. Each layer's package comment gives the order in which to read its
+// files. A test in internal/architecture, where layers are called floors, checks the imports.
 //
 // # Glossary
 //

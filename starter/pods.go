@@ -12,7 +12,7 @@ import (
 
 // watchPods signals Provisioning while pods are pending.
 func (p *provisioning) watchPods(ctx context.Context) error {
-	events := p.mirror.Subscribe(cluster.PodsPending, cluster.PoolEdited, cluster.ClassChanged, cluster.StorageChanged)
+	events := p.mirror.Subscribe(cluster.PodsPending, cluster.PoolEdited, cluster.ClassChanged, cluster.StorageChanged, cluster.DevicesChanged)
 	defer events.Close()
 	isNews := func(kind cluster.EventKind) bool { return kind != cluster.PodsPending }
 	return p.announceWhile(ctx, events, isNews, 0, (*pending).due)
@@ -21,7 +21,7 @@ func (p *provisioning) watchPods(ctx context.Context) error {
 // due says whether to signal now, and otherwise when to look again; zero means only after a change. It does not count
 // pods that a plan has promised to a machine which is still starting; once it has started, the kube-scheduler gets
 // retryFirst to bind them. It also looks again after retryFirst when the kube-scheduler means to preempt for pods.
-// News, a change of pools, classes or volumes, counts like a new pod. Virtual pods are left to buffers.watch.
+// News, a change of pools, classes, volumes or devices, counts like a new pod. Virtual pods are left to buffers.watch.
 func (p *pending) due(snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration) {
 	coming := promises(snapshot)
 	waiting := map[types.UID]bool{}

@@ -96,7 +96,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Preferences, "preference-policy", c.Preferences, "Respect or Ignore what pods prefer but do not require")
 	flags.Float64Var(&c.NodePrice, "node-price", c.NodePrice, "US dollars per hour (yuan in China) that a node costs in addition to its machine and its volumes")
 	flags.StringVar(&c.Packing, "packing", c.Packing, "cheapest, or spread: which plan wins among those of almost equal cost; NodePools may say otherwise ("+karpv1.PackingAnnotationKey+")")
-	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair, SpotToSpotConsolidation and NodeOverlay")
+	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates NodeRepair, SpotToSpotConsolidation and NodeOverlay, and DynamicResources, which is Tenon's own")
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
 	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease, to which tenon_ is put in front (default: POD_NAME, or host name and a random part)")

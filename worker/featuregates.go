@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// FeatureGates are features that Karpenter has behind feature gates of the same names. It is a flag's value:
+// FeatureGates are features that Karpenter has behind feature gates of the same names, and DynamicResources. It is a flag's value:
 // "NodeRepair=true,SpotToSpotConsolidation=true".
 type FeatureGates struct {
 	// NodeRepair ends nodes that have been unhealthy for longer than the provider tolerates.
@@ -15,6 +15,8 @@ type FeatureGates struct {
 	SpotToSpotConsolidation bool
 	// NodeOverlay lets NodeOverlays change prices and extended resources of instance types.
 	NodeOverlay bool
+	// DynamicResources plans for pods with ResourceClaims. Karpenter has a setting for this, IGNORE_DRA_REQUESTS, and no gate.
+	DynamicResources bool
 }
 
 // settled are the gates that cannot be changed here, with their values.
@@ -42,8 +44,10 @@ func (g *FeatureGates) Set(text string) error {
 			g.SpotToSpotConsolidation = on
 		case name == "NodeOverlay":
 			g.NodeOverlay = on
+		case name == "DynamicResources":
+			g.DynamicResources = on
 		case !known:
-			return fmt.Errorf("there is no feature gate %s; there are NodeRepair, SpotToSpotConsolidation and NodeOverlay", name)
+			return fmt.Errorf("there is no feature gate %s; there are NodeRepair, SpotToSpotConsolidation, NodeOverlay and DynamicResources", name)
 		case fixed && !on:
 			return fmt.Errorf("%s cannot be turned off", name)
 		case !fixed && on:
@@ -55,7 +59,8 @@ func (g *FeatureGates) Set(text string) error {
 
 // String implements pflag.Value.
 func (g *FeatureGates) String() string {
-	return fmt.Sprintf("NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t", g.NodeRepair, g.SpotToSpotConsolidation, g.NodeOverlay)
+	return fmt.Sprintf("NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t,DynamicResources=%t",
+		g.NodeRepair, g.SpotToSpotConsolidation, g.NodeOverlay, g.DynamicResources)
 }
 
 // Type implements pflag.Value.

@@ -19,6 +19,7 @@ func TestFeatureGates(t *testing.T) {
 			want: FeatureGates{SpotToSpotConsolidation: true}, fails: false},
 		{why: "what is always on", text: "StaticCapacity=false", want: FeatureGates{}, fails: true},
 		{why: "overlays", text: "NodeOverlay=true", want: FeatureGates{NodeOverlay: true}, fails: false},
+		{why: "devices by claim", text: "DynamicResources=true", want: FeatureGates{DynamicResources: true}, fails: false},
 		{why: "what there is not", text: "NodeClassCEL=true", want: FeatureGates{}, fails: true},
 		{why: "a gate nobody knows", text: "Drift=true", want: FeatureGates{}, fails: true},
 		{why: "neither true nor false", text: "NodeRepair", want: FeatureGates{}, fails: true},

@@ -68,7 +68,8 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig := rest.CopyConfig(to.Kubernetes)
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
-	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, NodeOverlays: config.FeatureGates.NodeOverlay})
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, NodeOverlays: config.FeatureGates.NodeOverlay,
+		DynamicResources: config.FeatureGates.DynamicResources})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}

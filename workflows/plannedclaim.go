@@ -32,4 +32,6 @@ type PlannedClaim struct {
 	Group string `json:"group,omitempty"`
 	// MinValuesRelaxed says that the pool's minValues could not be met.
 	MinValuesRelaxed bool `json:"minValuesRelaxed,omitempty"`
+	// Drivers are the drivers of the devices that its pods claim.
+	Drivers []string `json:"drivers,omitempty"`
 }

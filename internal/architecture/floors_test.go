@@ -19,8 +19,9 @@ var floors = []struct {
 	{name: "model"},
 	{name: "solve"},
 	{name: "rules", over: []string{"model"}},
-	{name: "market", over: []string{"model", "rules", "solve"}}, // solve has the arithmetic of vectors
-	{name: "place", over: []string{"model", "rules", "market", "solve"}},
+	{name: "devices", over: []string{"model"}},
+	{name: "market", over: []string{"model", "rules", "devices", "solve"}}, // solve has the arithmetic of vectors
+	{name: "place", over: []string{"model", "rules", "devices", "market", "solve"}},
 	{name: "lifecycle", over: []string{"model", "rules", "market"}},
 	{name: "disrupt", over: []string{"model", "rules", "solve", "market", "place", "lifecycle"}},
 	{name: "", over: []string{"model", "market", "place", "lifecycle", "disrupt"}},

@@ -23,7 +23,7 @@ func (f *Simulation) openingsFor(it *place.PodGroup) []*place.ExistingNode {
 	f.Rollback()
 	takers := f.Distribution.LettingIn(it)
 	for i := takers.Next(0, it.Request); i < len(takers) && len(found) < 2 && it.Refusal == ""; i = takers.Next(i+1, it.Request) {
-		if s := takers[i]; !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0 {
+		if s := takers[i]; !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Devices.Holds(&it.Devices, s.Attach.Holds(&it.Volumes.Attach, 1)) > 0 {
 			found = append(found, s)
 		}
 	}

@@ -145,6 +145,7 @@ func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.
 // filledMachine returns a machine with all demand chunks on it, or nil if it does not take them. The demand chunks are not
 // changed.
 func filledMachine(m *market.Market, index int, zones uint64, chunks []*place.DemandChunk) *place.PlannedNode {
+	defer m.Devices.Keep()() // other machines are tried as well
 	b := place.NewPlannedNode(m, index)
 	b.Zones &= zones
 	copies := make([]*place.DemandChunk, len(chunks))

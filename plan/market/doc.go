@@ -5,5 +5,5 @@
 // It also determines what a launch may choose from, once the launch has been decided (offerings.go).
 //
 // Reading order: cache, vector, market, labels, limits, reservation, zones, choice, variant, zone_prices, launchable,
-// daemons, excluded, open, offerings, overlay.
+// daemons, excluded, open, stock_devices, offerings, overlay.
 package market

@@ -8,6 +8,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/devices"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
@@ -136,8 +137,10 @@ type Market struct {
 	// AllZones is the mask of all zones.
 	AllZones uint64
 	// Book knows what new nodes can attach, Hosts is the number of groups over hostnames.
-	Book        *rules.VolumeIndex
-	Hosts       int
+	Book  *rules.VolumeIndex
+	Hosts int
+	// Devices knows what pods claim by dynamic resource allocation, and what nodes have of it; nil if no pod claims any.
+	Devices     *devices.Index
 	Unavailable map[cloud.OfferingKey]time.Time
 	// Reservations are counted down as machines are planned for them.
 	Reservations []reservation

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -33,6 +34,8 @@ type overlay struct {
 	object *v1alpha1.NodeOverlay
 	// ofType are about the labels of instance type and NodePool, ofOffering about those of an offering.
 	ofType, ofOffering model.Term
+	// devices are its templates of what drivers publish.
+	devices []*resourcev1.ResourceSlice
 }
 
 // OverlayProblem says why a NodeOverlay does not apply.
@@ -85,11 +88,22 @@ func newOverlay(keys cloud.LabelKeys, object *v1alpha1.NodeOverlay) overlay {
 		conditions = append(conditions, model.NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values))
 	}
 	o := overlay{keys: keys, object: object}
+	o.devices, _ = object.DeviceTemplates() // Validate has reported the error
 	o.ofOffering, o.ofType = byOffering(keys, conditions)
 	return o
 }
 
-// fields are what an overlay sets, in words: prices of offerings, and extended resources of instance types.
+// driversOf returns the drivers of some slices, ordered by name.
+func driversOf(published []*resourcev1.ResourceSlice) []string {
+	var drivers []string
+	for _, s := range published {
+		drivers = append(drivers, s.Spec.Driver)
+	}
+	slices.Sort(drivers)
+	return slices.Compact(drivers)
+}
+
+// fields are what an overlay sets, in words: prices of offerings, and extended resources and devices of instance types.
 func (o *overlay) fields(pools []model.Pool) []string {
 	var fields []string
 	for _, pool := range pools {
@@ -107,6 +121,9 @@ func (o *overlay) fields(pools []model.Pool) []string {
 			}
 			for _, name := range slices.Sorted(maps.Keys(o.object.Spec.Capacity)) {
 				fields = append(fields, string(name)+" of "+typ.Name+in)
+			}
+			for _, driver := range driversOf(o.devices) {
+				fields = append(fields, "the devices of "+driver+" of "+typ.Name+in)
 			}
 		}
 	}
@@ -144,6 +161,7 @@ func (o *Overlays) Apply(pool *karpv1.NodePool, types []*cloud.InstanceType) []*
 // typ returns an instance type as the overlays change it. The first overlay that sets a field decides it.
 func (o *Overlays) typ(typ *cloud.InstanceType, labels map[string]string) *cloud.InstanceType {
 	made, priced := *typ, false
+	described := map[string]bool{} // the drivers whose devices an overlay has set
 	for _, one := range o.list {
 		offered := one.offerings(typ, labels)
 		if len(offered) == 0 {
@@ -169,8 +187,16 @@ func (o *Overlays) typ(typ *cloud.InstanceType, labels map[string]string) *cloud
 				made.Overlaid[name], made.Capacity[name], made.Allocatable[name] = true, quantity, quantity
 			}
 		}
+		for _, s := range one.devices {
+			if !described[s.Spec.Driver] {
+				made.Devices = append(slices.Clip(made.Devices), s)
+			}
+		}
+		for _, driver := range driversOf(one.devices) {
+			described[driver] = true
+		}
 	}
-	if !priced && made.Overlaid == nil {
+	if !priced && made.Overlaid == nil && len(described) == 0 {
 		return typ
 	}
 	return &made

@@ -97,7 +97,9 @@ func (m *Market) Keep() (restore func()) {
 	for i, s := range m.Sellers {
 		budgets[i] = slices.Clone(s.Budget)
 	}
+	restoreDevices := m.Devices.Keep()
 	return func() {
+		restoreDevices()
 		copy(m.Reservations, reservations)
 		for i, s := range m.Sellers {
 			copy(s.Budget, budgets[i])

@@ -31,6 +31,9 @@ type Dimensions struct {
 	Extended  []string
 	// Caps are the bounds on groups of pods that count as resources; they come after the extended ones.
 	Caps []rules.HostCap
+	// Claims are the kinds of claims to devices, by devices.Needs.Key; they come last. A node has as much of each as it has
+	// devices for pods of that kind.
+	Claims []string
 }
 
 // NewDimensions numbers the resources that some classes ask for, followed by the bounds on groups of pods.
@@ -46,12 +49,15 @@ func NewDimensions(classes []*model.Class, caps ...rules.HostCap) *Dimensions {
 }
 
 // Count is the length of a vector.
-func (d *Dimensions) Count() int { return len(d.resources) + len(d.Caps) }
+func (d *Dimensions) Count() int { return len(d.resources) + len(d.Caps) + len(d.Claims) }
 
 // Name is the Kubernetes name of a dimension.
 func (d *Dimensions) Name(dim int) string {
 	if dim < len(d.resources) {
 		return d.resources[dim]
+	}
+	if dim >= d.Claimed(0) {
+		return "resource claims"
 	}
 	return "pods of a kind"
 }
@@ -68,6 +74,9 @@ func (d *Dimensions) Vector(r model.Resources) []int64 {
 
 // Cap is the dimension of a bound.
 func (d *Dimensions) Cap(i int) int { return len(d.resources) + i }
+
+// Claimed is the dimension of a kind of claims.
+func (d *Dimensions) Claimed(i int) int { return len(d.resources) + len(d.Caps) + i }
 
 // ClaimCaps writes into a pod's request what it takes of the bounds. Of the pod's bounds that do not count as resources it
 // returns the lowest; zero if there is none.

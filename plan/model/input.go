@@ -44,6 +44,8 @@ type Snapshot struct {
 	LabelKeys cloud.LabelKeys
 	// Storage holds the volumes, their claims and the StorageClasses.
 	Storage Storage
+	// Devices holds what is known of dynamic resource allocation; nil while its feature gate is off.
+	Devices *Devices
 }
 
 // Input is everything that Pack and Disrupt know.

@@ -13,6 +13,7 @@ import (
 type Interner struct {
 	classes table[Class]
 	labels  table[Labels]
+	claims  table[PodClaims]
 }
 
 // table finds a shared value by its key as long as something else references the value.

@@ -97,6 +97,9 @@ func (c *Claim) NodeClaim(pool *karpv1.NodePool, name string) (*karpv1.NodeClaim
 	if c.MinValuesRelaxed {
 		annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
 	}
+	if len(c.Drivers) > 0 {
+		annotations[karpv1.DRADriversAnnotationKey] = strings.Join(c.Drivers, ",")
+	}
 	if c.MaxPricePerHour > 0 {
 		annotations[karpv1.MaxPriceAnnotationKey] = formatPrice(c.MaxPricePerHour)
 	}

@@ -19,6 +19,8 @@ type Pod struct {
 	Labels *Labels
 	// Mounts are the volumes that have to be available on the pod's node; nil if it has none.
 	Mounts *Mounts
+	// Claims are the pod's claims to devices, shared by all pods that have the same; nil if it has none.
+	Claims *PodClaims
 
 	// Node is the node the pod is bound to; empty while it has none.
 	Node string
@@ -179,7 +181,7 @@ type Class struct {
 }
 
 // AsksDevice says whether a class asks for a device.
-func AsksDevice(c *Class) bool { return c.Requests.HasDevice() }
+func AsksDevice(c *Class) bool { return c.ResourceClaims || c.Requests.HasDevice() }
 
 // HostPort is a port of the node that a pod occupies.
 type HostPort struct {

@@ -29,6 +29,7 @@ func (i *Interner) Pod(pod *corev1.Pod) *Pod {
 			return &Labels{Namespace: i.String(pod.Namespace), Set: i.Labels(pod.Labels), Key: key}
 		}),
 		Mounts:        i.mounts(pod),
+		Claims:        i.podClaims(pod),
 		Node:          i.String(pod.Spec.NodeName),
 		NominatedNode: i.String(pod.Status.NominatedNodeName),
 		Created:       pod.CreationTimestamp.Time,
@@ -58,6 +59,33 @@ func (i *Interner) Pod(pod *corev1.Pod) *Pod {
 	p.Static = mirrors || slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
 	p.annotate(pod.Annotations)
 	return p
+}
+
+// podClaims returns the claims of a pod; nil if it has none. It leaves out those that the pod does not need after all.
+func (i *Interner) podClaims(pod *corev1.Pod) *PodClaims {
+	var claims []PodClaim
+	var key []byte
+	for _, asked := range pod.Spec.ResourceClaims {
+		claim := PodClaim{Entry: i.String(asked.Name)}
+		switch {
+		case asked.ResourceClaimName != nil:
+			claim.Claim = i.String(*asked.ResourceClaimName)
+		case asked.ResourceClaimTemplateName != nil:
+			claim.Template = i.String(*asked.ResourceClaimTemplateName)
+			made := slices.IndexFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool { return s.Name == asked.Name })
+			switch {
+			case made >= 0 && pod.Status.ResourceClaimStatuses[made].ResourceClaimName == nil:
+				continue // no claim is necessary
+			case made >= 0:
+				claim.Claim = i.String(*pod.Status.ResourceClaimStatuses[made].ResourceClaimName)
+			}
+		}
+		claims, key = append(claims, claim), AppendString(key, claim.Entry, claim.Claim, claim.Template)
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	return i.claims.get(key, func(string) *PodClaims { return &PodClaims{list: claims} })
 }
 
 func (p *Pod) annotate(annotations map[string]string) {

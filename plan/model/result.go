@@ -74,4 +74,6 @@ type Claim struct {
 	Group string
 	// MinValuesRelaxed says that the pool's minValues could not be met.
 	MinValuesRelaxed bool
+	// Drivers are the drivers of the devices that its pods claim, ordered by name.
+	Drivers []string
 }

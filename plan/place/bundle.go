@@ -173,21 +173,37 @@ func followOthers(d *Distribution, g *rules.Group, r *realm) bool {
 // beginTogether starts a group on one node: it puts there as many pods of all pod groups that have to be together as
 // one node can take.
 func beginTogether(d *Distribution, g *rules.Group, r *realm) {
-	it := r.it
+	begin(d, familyOf(d, r, func(other *PodGroup) bool {
+		rule := other.Rules.NearHost()
+		return rule != nil && rule.Group == g && rule.Self
+	}))
+}
+
+// familyOf returns a realm and those of the other pod groups whose pods have to be on its node.
+func familyOf(d *Distribution, r *realm, belongs func(*PodGroup) bool) []*realm {
+	family := []*realm{r}
+	for _, other := range d.PodGroups {
+		if other != r.it && other.Refusal == "" && other.virtual == r.it.virtual && belongs(other) {
+			family = append(family, realmOf(d, other))
+		}
+	}
+	return family
+}
+
+// begin puts as many pods of a family as possible on one node. The first of the family chooses it.
+func begin(d *Distribution, family []*realm) {
+	r, wanted := family[0], 0
+	for _, member := range family {
+		wanted += len(member.it.Pods)
+	}
 	c := r.best(r.choices)
 	if c == nil {
 		return
 	}
-	family, wanted := []*realm{r}, len(it.Pods)
-	for _, other := range d.PodGroups {
-		if rule := other.Rules.NearHost(); other != it && rule != nil && rule.Group == g && rule.Self && other.Refusal == "" && other.virtual == it.virtual {
-			family, wanted = append(family, realmOf(d, other)), wanted+len(other.Pods)
-		}
-	}
 	var widest *ExistingNode
 	most := 0
 	for _, s := range c.row {
-		if s.Room(it, 1) == 0 {
+		if s.Room(r.it, 1) == 0 {
 			continue
 		}
 		if n := holds(s, family); n > most {

@@ -65,7 +65,7 @@ func exhaust(m *market.Market, offered market.Bitset, planned []*PlannedNode, ch
 		demands := DemandsOf(m, chunks, offered)
 		topUp(m, planned, demands)
 		demands = slices.DeleteFunc(demands, func(d *Demand) bool { return d.Pieces() == 0 })
-		bought := purchase(m, demands, thinned(candidateTypesFor(m, demands)))
+		bought := purchase(m, demands, thinned(m, candidateTypesFor(m, demands)))
 		if len(bought) == 0 {
 			return planned
 		}

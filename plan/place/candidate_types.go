@@ -72,7 +72,7 @@ const (
 )
 
 // thinned leaves out candidate types that nearly equal one that is kept. Each demand that has a machine keeps one.
-func thinned(candidates []candidateType) []candidateType {
+func thinned(m *market.Market, candidates []candidateType) []candidateType {
 	if len(candidates) <= manyGoods {
 		return candidates
 	}
@@ -83,7 +83,8 @@ func thinned(candidates []candidateType) []candidateType {
 		if !slices.ContainsFunc(kept, func(k candidateType) bool {
 			size := float64(k.room[market.DimCPU])
 			return size > 0 && cores >= size && cores < size*sizeStep && near(memory/cores, float64(k.room[market.DimMemory])/size) &&
-				near(g.price/cores, k.price/size) && g.users.Within(k.users)
+				near(g.price/cores, k.price/size) && g.users.Within(k.users) &&
+				slices.Equal(g.room[m.Dims.Claimed(0):], k.room[m.Dims.Claimed(0):])
 		}) {
 			kept = append(kept, g)
 		}

@@ -154,7 +154,23 @@ func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, capacity, res
 	if len(attached) > 0 && len(m.Book.Typical) > 0 {
 		set.DeleteFunc(func(i int) bool { return !m.Book.Bears(m.Machines[i].Typ.Name, attached) })
 	}
+	if m.Devices != nil {
+		set.DeleteFunc(func(i int) bool { return !hasDevices(m, b, i) })
+	}
 	return set
+}
+
+// hasDevices reports whether a machine has the devices that a planned node's pods claim.
+func hasDevices(m *market.Market, b *PlannedNode, index int) bool {
+	room := m.DevicesInstead(b.Devices, index)
+	for pod := range b.pods {
+		needs := m.Devices.Needs(pod)
+		var held int
+		if held, room = room.Place(&needs, 1); held == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // cheapest returns the machine with the lowest price in some zones, the first in the market among equal ones, or
@@ -215,7 +231,7 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 		requests := slices.Clone(b.used)
 		solve.Subtract(requests, daemons, -1)
 		claim.Requests = m.Dims.Resources(requests).List()
-		claim.Requirements = constrained(m, requirements, b, settled)
+		claim.Requirements, claim.Drivers = constrained(m, requirements, b, settled), b.Devices.Drivers()
 		for pod := range b.pods {
 			claim.Pods = append(claim.Pods, pod.UID)
 		}

@@ -51,9 +51,9 @@ func (l *DemandChunk) ZonesOfChunk() uint64 { return ZonesOfVariants(l.variants)
 func (l *DemandChunk) allows(b *PlannedNode, n int) int {
 	if !l.bundle {
 		p := &l.Content[0]
-		return b.Attach.Holds(&p.it.Volumes.Attach, p.as.Rules.HostAllows(b.Tally, n))
+		return b.Devices.Holds(&p.it.Devices, b.Attach.Holds(&p.it.Volumes.Attach, p.as.Rules.HostAllows(b.Tally, n)))
 	}
-	room := b.Attach.Clone()
+	room, free := b.Attach.Clone(), b.Devices
 	for i := range l.Content {
 		p := &l.Content[i]
 		attach := &p.it.Volumes.Attach
@@ -61,6 +61,10 @@ func (l *DemandChunk) allows(b *PlannedNode, n int) int {
 			return 0
 		}
 		room.Put(attach, len(p.Pods))
+		var held int
+		if held, free = free.Place(&p.it.Devices, len(p.Pods)); held < len(p.Pods) {
+			return 0
+		}
 	}
 	return min(n, 1)
 }
@@ -77,6 +81,10 @@ func (l *DemandChunk) draw(b *PlannedNode, n int) []*model.Pod {
 		p.Pods = p.Pods[n:]
 		p.as.Rules.Count(b.Tally, n)
 		b.Attach.Put(&p.it.Volumes.Attach, n)
+		_, b.Devices = b.Devices.Place(&p.it.Devices, n)
+	}
+	if n > 0 {
+		b.Devices = b.Devices.Commit()
 	}
 	return taken
 }

@@ -17,9 +17,12 @@ func (d *Distribution) Place(it *PodGroup) {
 		it.Turn = d.turns
 	}
 	for it.Refusal == "" && len(it.Pods) > 0 {
-		if it.Rules.NearHost() != nil {
+		switch {
+		case it.Rules.NearHost() != nil:
 			placeBundle(d, it)
-		} else {
+		case it.Devices.Together():
+			placeSharing(d, it)
+		default:
 			d.acrossDomains(it)
 		}
 		if len(it.Pods) == 0 || d.BuysNothing && len(it.Variants) > 0 || !it.relax(d.Market) {

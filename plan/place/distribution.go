@@ -7,9 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/plan/devices"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Distribution places pod groups on nodes that exist or are on their way, and puts pods that find no room there into
@@ -41,9 +43,11 @@ type Distribution struct {
 // need a place now.
 func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority bool) *Distribution {
 	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
-	podGroups := podGroupsOf(in, book, t, pods, byPriority)
+	known := devices.NewIndex(in, pods)
+	podGroups := podGroupsOf(in, book, known, t, pods, byPriority)
 	m := market.NewMarket(in, dimensionsOf(in, podGroups), asksFor(podGroups, in.Snapshot.LabelKeys.Tenancy))
-	m.Book, m.Hosts = book, t.Hosts
+	m.Book, m.Hosts, m.Devices = book, t.Hosts, known
+	stockDevices(m, podGroups)
 	market.TellRemote(m, waiting)
 	if len(t.Groups) > 0 {
 		t.Survey(in.Snapshot, waiting)
@@ -81,7 +85,27 @@ func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
 	for _, set := range in.Snapshot.DaemonSets {
 		classes = append(classes, set.Class)
 	}
-	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
+	dims := market.NewDimensions(classes, hostCapsOf(podGroups)...)
+	for _, it := range podGroups {
+		if it.Devices.Allocates() && !slices.Contains(dims.Claims, it.Devices.Key) {
+			dims.Claims = append(dims.Claims, it.Devices.Key)
+		}
+	}
+	return dims
+}
+
+// stockDevices works out for how many pods of each kind of claims every machine has devices.
+func stockDevices(m *market.Market, podGroups []*PodGroup) {
+	needs, requests := map[string]*devices.Needs{}, map[string][]int64{}
+	for _, it := range podGroups {
+		if !it.Devices.Allocates() {
+			continue
+		}
+		if request, key := m.Dims.Vector(it.Class.Requests), it.Devices.Key; requests[key] == nil || solve.Fits(request, requests[key]) {
+			needs[key], requests[key] = &it.Devices, request
+		}
+	}
+	market.StockDevices(m, needs, requests)
 }
 
 // asksFor says whether any pods ask for values of a label, or are to be spread over them.
@@ -98,7 +122,7 @@ func (it *PodGroup) kind() string {
 	var key strings.Builder
 	key.WriteString(rules.SelectionKey(it.Class))
 	key.WriteString(rules.TolerationKey(it.Class.Tolerations))
-	fmt.Fprintf(&key, "\x00%s\x00%v\x00%v", it.Volumes.Key, it.wary, model.AsksDevice(it.Class))
+	fmt.Fprintf(&key, "\x00%s\x00%v\x00%v", it.Volumes.Key+"\x00"+it.Devices.Key, it.wary, model.AsksDevice(it.Class))
 	for _, t := range it.terms[:min(1, len(it.terms))] {
 		for i := range t[len(it.base[0]):] {
 			key.WriteString(t[len(it.base[0])+i].ID())

@@ -8,5 +8,5 @@
 //
 // Reading order: shape, pod_group, obstacle, existing, demand_chunk, caps, headroom, demand, reasons,
 // candidate_types, growthpause, planned_node, buyer, constraints, priority, distribution, fill, buy, spotpools, claim,
-// choices, domain_rule, choice, promised, domains, audit, bundle, distribute, spare_room, pack, placed, bound.
+// choices, domain_rule, choice, promised, domains, audit, bundle, sharing, distribute, spare_room, pack, placed, bound.
 package place

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/plan/devices"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -21,6 +22,8 @@ type ExistingNode struct {
 	Ports []model.HostPort
 	// Attach is how many volumes the node can still attach.
 	Attach *rules.AttachmentRoom
+	// Devices are its free devices.
+	Devices *devices.Room
 	// options are the machines that a claim without one may still become; nil once it is launched.
 	options market.Bitset
 	zones   uint64
@@ -57,6 +60,9 @@ func existingNodesOf(m *market.Market) []*ExistingNode {
 		for i := range m.Dims.Caps {
 			s.Free[m.Dims.Cap(i)] = math.MaxInt32 // existing nodes count groups in Tally
 		}
+		for i := range m.Dims.Claims {
+			s.Free[m.Dims.Claimed(i)] = math.MaxInt32 // and devices in Devices
+		}
 		existing = append(existing, s)
 	}
 	first := func(a, b bool) int { return cmp.Compare(model.Flag(b), model.Flag(a)) }
@@ -73,7 +79,7 @@ func existingNodeOf(m *market.Market, n *model.Node, sets []*model.DaemonSet) *E
 		foresee(m, s)
 		return s
 	}
-	s.Free = m.Dims.Vector(n.Allocatable)
+	s.Free, s.Devices = m.Dims.Vector(n.Allocatable), m.Devices.Room(n)
 	for _, pod := range n.Pods {
 		if pod.Terminal {
 			continue
@@ -104,6 +110,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 	s.zones = m.ZoneMask(zonal)
 	requests := m.Dims.Vector(s.Node.Requests)
 	first := true
+	var rooms []*devices.Room
 	for i := range s.options.All {
 		mach := &m.Machines[i]
 		if mach.Zones&s.zones == 0 || !solve.Fits(requests, m.Dims.Vector(model.ResourcesOf(mach.Typ.Allocatable))) {
@@ -121,12 +128,14 @@ func foresee(m *market.Market, s *ExistingNode) {
 			}
 		}
 		first = false
+		rooms = append(rooms, m.NewDevices(i))
 		for _, port := range mach.DaemonPorts {
 			if !slices.Contains(s.Ports, port) {
 				s.Ports = append(s.Ports, port)
 			}
 		}
 	}
+	s.Devices = devices.Either(rooms)
 }
 
 // admits reports whether a node that exists, or whose machine is known, admits the pod group's pods if there is room.
@@ -158,5 +167,5 @@ func (s *ExistingNode) Room(it *PodGroup, n int) int {
 	if n == 0 || s.options != nil && !s.willAdmit(it) {
 		return 0
 	}
-	return s.Attach.Holds(&it.Volumes.Attach, it.Rules.SlotAllows(s.Tally, n, s.topology))
+	return s.Devices.Holds(&it.Devices, s.Attach.Holds(&it.Volumes.Attach, it.Rules.SlotAllows(s.Tally, n, s.topology)))
 }

@@ -35,6 +35,15 @@ func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 		}
 		s.Attach.Put(&it.Volumes.Attach, n)
 	}
+	if !it.Devices.None() {
+		before, restore := s.Devices, d.Market.Devices.Keep()
+		d.Topology.Journal.Write(func() {
+			s.Devices = before
+			restore()
+		})
+		_, left := s.Devices.Place(&it.Devices, n)
+		s.Devices = left.Commit()
+	}
 	it.Rules.Count(s.Tally, n)
 	d.Counted(s, it.Rules.Joins, n)
 }

@@ -22,7 +22,8 @@ const (
 	byLabel
 	byZone
 	byRoom
-	byPorts // host ports that DaemonSets take
+	byPorts  // host ports that DaemonSets take
+	byClaims // resource claims
 	byDevices
 	byBareMetal
 	byMinValues
@@ -68,12 +69,17 @@ func obstaclesFor(m *market.Market, it *PodGroup, s *market.Seller, t model.Term
 		}
 	}
 	for d, amount := range it.Request {
-		if amount > 0 {
+		if amount > 0 && d < m.Dims.Claimed(0) {
 			o.add(barrier{kind: byRoom, dim: d}, func(mach *market.Machine) bool { return mach.Usable[d] >= amount })
 		}
 	}
 	if len(it.Class.HostPorts) > 0 {
 		o.add(barrier{kind: byPorts}, func(mach *market.Machine) bool { return !market.PortsConflict(mach.DaemonPorts, it.Class.HostPorts) })
+	}
+	for i := range m.Dims.Claims {
+		if dim := m.Dims.Claimed(i); it.Request[dim] > 0 {
+			o.add(barrier{kind: byClaims, dim: dim}, func(mach *market.Machine) bool { return mach.Usable[dim] >= it.Request[dim] })
+		}
 	}
 	if asked := model.AsksDevice(it.Class); sparesOdd(m, it, asked) {
 		o.add(barrier{kind: byDevices}, func(mach *market.Machine) bool { return mach.Oddity(asked) != market.IdleDevices })

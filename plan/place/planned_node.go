@@ -3,6 +3,7 @@ package place
 import (
 	"slices"
 
+	"github.com/tenon-sh/tenon/plan/devices"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -24,6 +25,8 @@ type PlannedNode struct {
 	// Tally counts the pods of the groups over hostnames. Attach is how many volumes the node can still attach.
 	Tally  []int32
 	Attach *rules.AttachmentRoom
+	// Devices are its free devices.
+	Devices *devices.Room
 }
 
 // portion is pieces of a demand on a planned node, all placed by one variant.
@@ -38,7 +41,7 @@ type portion struct {
 func NewPlannedNode(m *market.Market, index int) *PlannedNode {
 	mach := &m.Machines[index]
 	return &PlannedNode{Machine: index, Zones: mach.Zones, Size: mach.Size, Free: slices.Clone(mach.Usable), used: make([]int64, len(mach.Usable)),
-		Attach: m.Book.NewRoom(mach.Typ.Name), Tally: make([]int32, m.Hosts)}
+		Attach: m.Book.NewRoom(mach.Typ.Name), Devices: m.NewDevices(index), Tally: make([]int32, m.Hosts)}
 }
 
 // pods calls yield for every pod on the planned node.

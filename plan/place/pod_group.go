@@ -8,17 +8,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/plan/devices"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// PodGroup is waiting pods that nothing distinguishes: they have one class, their volumes ask the same, and every group
-// counts them alike. Pack distributes pod groups.
+// PodGroup is waiting pods that nothing distinguishes: they have one class, their volumes and resource claims ask the
+// same, and every group counts them alike. Pack distributes pod groups.
 type PodGroup struct {
 	Class *model.Class
 	// Volumes is what the pods' volumes ask.
 	Volumes rules.VolumeNeeds
+	// Devices is what the pods' resource claims ask.
+	Devices devices.Needs
 	virtual bool
 	// Pods are those without a place, the most important and oldest first.
 	Pods []*model.Pod
@@ -56,10 +59,10 @@ func (it *PodGroup) take(n int) []*model.Pod {
 
 // podGroupsOf groups pods. Groups of real pods come first, then those with the largest requests. In each group only the
 // first pod is in order: it is the one served first.
-func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
-	podGroups := gatherGroups(book, pods, relationsOf(in, t, pods), byPriority)
+func podGroupsOf(in *model.Input, book *rules.VolumeIndex, known *devices.Index, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
+	podGroups := gatherGroups(book, known, pods, relationsOf(in, t, pods), byPriority)
 	for _, it := range podGroups {
-		it.base = it.Volumes.Restrict(model.TermsOf(it.Class))
+		it.base = it.Devices.Restrict(it.Volumes.Restrict(model.TermsOf(it.Class)))
 		it.Refusal = refusalOf(it)
 		it.shapes = make([]*shape, len(it.Preferences)+1)
 		it.shape = it.shapeAt(0)
@@ -73,7 +76,7 @@ func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, po
 	slices.SortFunc(podGroups, func(a, b *PodGroup) int {
 		x, y := &a.Class.Requests, &b.Class.Requests
 		return cmp.Or(cmp.Compare(model.Flag(a.virtual), model.Flag(b.virtual)), -cmp.Compare(x.CPU, y.CPU), -cmp.Compare(x.Memory, y.Memory),
-			strings.Compare(a.Class.ID, b.Class.ID), strings.Compare(a.Volumes.Key, b.Volumes.Key),
+			strings.Compare(a.Class.ID, b.Class.ID), strings.Compare(a.Volumes.Key, b.Volumes.Key), strings.Compare(a.Devices.Key, b.Devices.Key),
 			strings.Compare(a.Pods[0].Labels.Key, b.Pods[0].Labels.Key), -cmp.Compare(a.Pods[0].Priority, b.Pods[0].Priority))
 	})
 	for i, it := range podGroups {
@@ -135,25 +138,26 @@ func placesOf(groups []*rules.Group) (places []int) {
 }
 
 // gatherGroups puts pods that are planned together into the same pod group.
-func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, known map[relationsKey]*relations, byPriority bool) []*PodGroup {
+func gatherGroups(book *rules.VolumeIndex, claims *devices.Index, pods []*model.Pod, known map[relationsKey]*relations, byPriority bool) []*PodGroup {
 	type kind struct {
-		class           *model.Class
-		volumes, groups string
-		virtual         bool
+		class                    *model.Class
+		volumes, devices, groups string
+		virtual                  bool
 		// priority matters only where pod groups of different priority are planned one after the other.
 		priority int32
 	}
 	byKind := map[kind]*PodGroup{}
 	var podGroups []*PodGroup
 	for _, pod := range pods {
-		needs, relations := book.Needs(pod), known[relationsKey{pod.Class, pod.Labels}]
-		k := kind{class: pod.Class, volumes: needs.Key, groups: relations.key, virtual: pod.Virtual}
+		needs, asks, relations := book.Needs(pod), claims.Needs(pod), known[relationsKey{pod.Class, pod.Labels}]
+		k := kind{class: pod.Class, volumes: needs.Key, devices: asks.Key, groups: relations.key, virtual: pod.Virtual}
 		if byPriority {
 			k.priority = pod.Priority
 		}
 		it := byKind[k]
 		if it == nil {
-			it = &PodGroup{Class: pod.Class, Volumes: needs, virtual: pod.Virtual, Required: relations.required, Preferences: relations.preferences}
+			it = &PodGroup{Class: pod.Class, Volumes: needs, Devices: asks, virtual: pod.Virtual, Required: relations.required,
+				Preferences: relations.preferences}
 			byKind[k] = it
 			podGroups = append(podGroups, it)
 		}
@@ -197,8 +201,8 @@ func refusalOf(it *PodGroup) string {
 	switch {
 	case it.Volumes.Refusal != "":
 		return it.Volumes.Refusal
-	case class.ResourceClaims:
-		return "it asks for devices by dynamic resource allocation, which is not planned for"
+	case it.Devices.Refusal != "":
+		return it.Devices.Refusal
 	case len(it.base) > 0:
 		return ""
 	case slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }):
@@ -226,4 +230,6 @@ func (it *PodGroup) tolerated(taints []corev1.Taint) bool {
 }
 
 // tied reports whether some nodes with room will not do for the pod group's pods.
-func (it *PodGroup) tied() bool { return it.Volumes.Key != "" || it.Class.Tied() }
+func (it *PodGroup) tied() bool {
+	return it.Volumes.Key != "" || it.Devices.Key != "" || it.Class.Tied()
+}

@@ -111,7 +111,7 @@ func (k *keeper) keep(it, bare *PodGroup, pod *model.Pod) bool {
 		if !depends && !it.tied() {
 			k.movable[s] = append(k.movable[s], w)
 		}
-		if len(it.Required.Spread) > 0 && len(it.Class.HostPorts) == 0 && it.Volumes.Attach.None() {
+		if len(it.Required.Spread) > 0 && len(it.Class.HostPorts) == 0 && it.Volumes.Attach.None() && it.Devices.None() {
 			k.kept[it] = append(k.kept[it], w)
 		}
 		return true

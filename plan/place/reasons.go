@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/devices"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -61,6 +62,8 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrier
 	switch {
 	case why != "":
 		return why, nearest
+	case it.Devices.Allocates():
+		return "other pods have the devices that its resource claims could be allocated", unexplained
 	case len(s.Minimums) > 0:
 		return "no choice of machines that fits it meets the pool's minValues and limits", unexplained
 	}
@@ -118,6 +121,8 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 		return "a DaemonSet takes its host ports on every " + phrase.subject()
 	case byRoom:
 		return o.roomSentence(rest, conflict[len(rest):])
+	case byClaims:
+		return o.claimsSentence(rest)
 	}
 	if len(conflict) == 1 {
 		return o.labelSentence(last.condition) + o.excluding(conflict)
@@ -178,6 +183,15 @@ func (o *obstacles) roomSentence(rest, rooms []*barrier) string {
 		return fmt.Sprintf("%s is more than any instance type leaves for pods (%s)", o.asked(dim), model.Quantity(name, most))
 	}
 	return p.none("has", fmt.Sprintf("%s free, the most is %s", o.asked(dim), model.Quantity(name, most)))
+}
+
+// claimsSentence says which of a pod's resource claims finds no devices on the machines that would do otherwise.
+func (o *obstacles) claimsSentence(rest []*barrier) string {
+	rooms := map[string]*devices.Room{}
+	for i := range o.passing(rest) {
+		rooms[o.m.Machines[i].Typ.Name] = o.m.NewDevices(i)
+	}
+	return devices.Explain(&o.it.Devices, rooms)
 }
 
 // asked says how much of a resource a pod requests.

@@ -65,6 +65,9 @@ func (it *PodGroup) shapeAt(step int) *shape {
 func (it *PodGroup) weigh(m *market.Market) {
 	it.Request = m.Dims.Vector(it.Class.Requests)
 	it.most = m.Dims.ClaimCaps(it.Request, &it.Rules)
+	if kind := slices.Index(m.Dims.Claims, it.Devices.Key); kind >= 0 {
+		it.Request[m.Dims.Claimed(kind)] = 1
+	}
 	if it.Refusal != "" {
 		it.Allowed = market.NewBitset(len(m.Machines))
 		return

@@ -75,7 +75,7 @@ func TestEveryRightIsUsed(t *testing.T) {
 		t.Fatalf("tenon drain: %v\n%s", err, out)
 	}
 
-	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{}, "kube-system", "karpenter-leader-election")
+	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{}, "kube-system", "karpenter-leader-election", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,19 +22,20 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 200)) }
 // scenarios returns the rows of all tables.
 func scenarios() []scenario {
 	return slices.Concat(labelScenarios(), labelRowScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(), spreadScenarios(),
-		affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios(), placementScenarios(), overlayScenarios())
+		affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios(), placementScenarios(), overlayScenarios(), deviceScenarios())
 }
 
 // TestScheduling is the one test of this package: its scenarios share a laboratory.
 func TestScheduling(t *testing.T) {
 	// The batch stays open for as long as pods keep coming, so that a burst of other pods never splits a scenario's pods. A
 	// scenario's own pods are created together, or a moment apart on a busy machine.
-	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=90s", "--batch-idle-duration=3s", "--feature-gates=NodeOverlay=true"}})
+	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=90s", "--batch-idle-duration=3s", "--feature-gates=NodeOverlay=true,DynamicResources=true"}})
 	w.DeletePool("default")
 	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{
 		{PoolPattern: ec2sim.PoolPattern{InstanceType: refusedType}}, {PoolPattern: ec2sim.PoolPattern{InstanceType: refusedAlone}}}})
 	v := watch(w)
 	provision(t, w.WithWatch, v)
+	publish(t, w.WithWatch, v)
 	all := scenarios()
 	for some := range slices.Chunk(all, atOnce) {
 		t.Run("from "+some[0].name, func(t *testing.T) {

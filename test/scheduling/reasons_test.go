@@ -6,7 +6,7 @@ func reasonScenarios() []scenario {
 		l.name, l.count, l.stays = "web", 1, said
 		return scenario{name: name, rule: rule, plans: noPlan, steps: []step{{pods: []workload{l}}}}
 	}
-	devices := never("device-claims", "pods that ask for devices by dynamic resource allocation are told that this is not planned for", "dynamic resource allocation", workload{
+	devices := never("device-claims", "pods that claim devices are told that no instance type is known to have any", "no device is known of any instance type", workload{
 		spec: []string{"resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]"}})
 	devices.steps[0].objects = `
 {apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: device-claims}, spec: {selectors: []}}

@@ -43,5 +43,9 @@ func (in *NodeOverlay) Validate() field.ErrorList {
 			errs = append(errs, field.Invalid(spec.Child("capacity").Key(string(name)), quantity.String(), "must not be negative"))
 		}
 	}
+	if _, err := in.DeviceTemplates(); err != nil {
+		at := field.NewPath("metadata", "annotations").Key(DeviceTemplatesAnnotationKey)
+		errs = append(errs, field.Invalid(at, in.Annotations[DeviceTemplatesAnnotationKey], err.Error()))
+	}
 	return errs
 }

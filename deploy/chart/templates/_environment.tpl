@@ -48,7 +48,7 @@ templates in the settings that differ from cluster to cluster.
   value: {{ tpl . $ | quote }}
 {{- end }}
 - name: TENON_FEATURE_GATES
-  value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation .Values.settings.featureGates.nodeOverlay | quote }}
+  value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t,DynamicResources=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation .Values.settings.featureGates.nodeOverlay .Values.settings.featureGates.dynamicResources | quote }}
 - name: TENON_DISABLE_DRY_RUN
   value: {{ tpl (toString .Values.settings.disableDryRun) . | quote }}
 - name: TENON_ISOLATED_VPC

@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// dynamicResources are the claims to devices, and what drivers have published. It is nil while the feature gate is off.
+type dynamicResources struct {
+	*shared
+	nodes   *feed[*machine]
+	waiting *waiting
+
+	claims  *feed[*resourcev1.ResourceClaim]
+	classes *feed[*resourcev1.DeviceClass]
+	slices  *feed[*resourcev1.ResourceSlice]
+	// learnt are the templates of nodes that may be gone.
+	learnt plan.DeviceTemplates
+}
+
+// newDynamicResources prepares the watches of ResourceClaims, DeviceClasses and ResourceSlices, if follow is set and where the
+// cluster serves them.
+func newDynamicResources(w *watches, nodes *feed[*machine], waiting *waiting, follow bool) *dynamicResources {
+	if !follow {
+		return nil
+	}
+	d := &dynamicResources{shared: w.shared, nodes: nodes, waiting: waiting}
+	gv := resourcev1.SchemeGroupVersion
+	d.claims = open(w, gv, "resourceclaims", &resourcev1.ResourceClaim{}, nil, whole[*resourcev1.ResourceClaim], nameOf[*resourcev1.ResourceClaim], d.claimChanged)
+	w.whenServed(gv, d.claims.emptied)
+	d.classes = open(w, gv, "deviceclasses", &resourcev1.DeviceClass{}, nil, whole[*resourcev1.DeviceClass], nameOf[*resourcev1.DeviceClass], d.classChanged)
+	w.whenServed(gv, d.classes.emptied)
+	d.slices = open(w, gv, "resourceslices", &resourcev1.ResourceSlice{}, nil, whole[*resourcev1.ResourceSlice], nameOf[*resourcev1.ResourceSlice], d.sliceChanged)
+	w.whenServed(gv, d.slices.emptied)
+	return d
+}
+
+// UnpublishedDriver returns the first of some drivers that has not published a complete pool of devices for a node; empty if
+// all have, or if the feature gate is off.
+func (d *dynamicResources) UnpublishedDriver(node string, drivers []string) string {
+	if d == nil || len(drivers) == 0 {
+		return ""
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var own []*resourcev1.ResourceSlice
+	for _, s := range d.slices.items {
+		if s.Spec.NodeName != nil && *s.Spec.NodeName == node {
+			own = append(own, s)
+		}
+	}
+	published := map[string]bool{}
+	for _, s := range plan.CompletePools(own) {
+		published[s.Spec.Driver] = true
+	}
+	for _, driver := range drivers {
+		if !published[driver] {
+			return driver
+		}
+	}
+	return ""
+}
+
+// now is what the next snapshot shows. The lock is held.
+func (d *dynamicResources) now() *plan.Devices {
+	if d == nil {
+		return nil
+	}
+	shown := &plan.Devices{Claims: make(map[string]*resourcev1.ResourceClaim, len(d.claims.items)),
+		Classes: make(map[string]*resourcev1.DeviceClass, len(d.classes.items)), Slices: sorted(d.slices.items)}
+	for key, claim := range d.claims.items {
+		shown.Claims[key] = claim
+	}
+	for key, class := range d.classes.items {
+		shown.Classes[key] = class
+	}
+	kinds := map[string]plan.NodeKind{}
+	for _, s := range shown.Slices {
+		if name := s.Spec.NodeName; name != nil {
+			if node := d.nodes.items[*name]; node != nil {
+				kinds[*name] = plan.KindOfNode(node.node.Labels)
+			}
+		}
+	}
+	d.learnt = d.learnt.With(kinds, shown.Slices)
+	shown.Learnt = d.learnt
+	return shown
+}
+
+// claimChanged records a change of a ResourceClaim. It is news for the pods that wait if the claim was created or lost its
+// allocation. The lock is held.
+func (d *dynamicResources) claimChanged(old, now *resourcev1.ResourceClaim, existed, exists bool) {
+	d.changed()
+	freed := existed && exists && old.Status.Allocation != nil && now.Status.Allocation == nil
+	if exists && (!existed || freed) && d.waiting.claims(nameOf(now)) {
+		d.publish(Event{Kind: DevicesChanged})
+	}
+}
+
+// classChanged records a change of a DeviceClass. The lock is held.
+func (d *dynamicResources) classChanged(_, _ *resourcev1.DeviceClass, _, _ bool) {
+	d.changed()
+	d.announce()
+}
+
+// sliceChanged records a change of a ResourceSlice, and wakes whoever waits for the devices of its node. The lock is held.
+func (d *dynamicResources) sliceChanged(old, now *resourcev1.ResourceSlice, existed, exists bool) {
+	if existed && exists && equality.Semantic.DeepEqual(old.Spec, now.Spec) {
+		return
+	}
+	d.changed()
+	d.announce()
+	if !exists || now.Spec.NodeName == nil {
+		return
+	}
+	if node := d.nodes.items[*now.Spec.NodeName]; node != nil {
+		d.publish(Event{Kind: providerPlace, Name: node.node.Spec.ProviderID})
+	}
+}
+
+// announce publishes that devices have changed, if a pod that waits claims any.
+func (d *dynamicResources) announce() {
+	if len(d.waiting.claimed) > 0 {
+		d.publish(Event{Kind: DevicesChanged})
+	}
+}
