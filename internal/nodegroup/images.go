@@ -68,7 +68,8 @@ func windowsFull(family, year string) imageKind {
 func windows(family string) bool { return strings.HasPrefix(family, "Windows") }
 
 // amazonImage makes the class use the images of an AMI type. It returns false for types that it does not know.
-func (p *proposal) amazonImage(group *ekstypes.Nodegroup) bool {
+func (p managed) amazonImage() bool {
+	group := p.of
 	kind, known := imageKinds[group.AmiType]
 	if !known {
 		p.fail("amiType", "%q is not an AMI type that this command knows: leave the group out by naming the others", group.AmiType)
@@ -86,7 +87,7 @@ func (p *proposal) amazonImage(group *ekstypes.Nodegroup) bool {
 		}
 		return true
 	}
-	alias := awsv1.Alias{Family: kind.family, Version: p.aliasVersion(kind.family, group)}
+	alias := awsv1.Alias{Family: kind.family, Version: p.aliasVersion(kind.family)}
 	spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: alias.String()}}
 	if kind.family == awsv1.AMIFamilyAL2 {
 		p.changed("amiType", "is now the alias %s. There are no AL2 images from Kubernetes 1.33 on: move to al2023@latest before", alias)
@@ -98,7 +99,8 @@ func (p *proposal) amazonImage(group *ekstypes.Nodegroup) bool {
 }
 
 // aliasVersion returns the version that pins an alias to the image a group has.
-func (p *proposal) aliasVersion(family string, group *ekstypes.Nodegroup) string {
+func (p managed) aliasVersion(family string) string {
+	group := p.of
 	release, version := aws.ToString(group.ReleaseVersion), ""
 	kubernetes := aws.ToString(group.Version)
 	first, second, _ := strings.Cut(release, "-")

@@ -49,17 +49,23 @@ var (
 
 const repairThreshold = "Tenon repairs no nodes of a NodePool of which more than 20 % are unhealthy, and has no other threshold"
 
-// managed makes a proposal of a managed node group.
-func (p *proposal) managed() {
-	g, t := p.group.Managed, p.group.Template
-	p.roleAndPlace(g)
+// managed is the proposal of a managed node group.
+type managed struct {
+	*proposal
+	of *ekstypes.Nodegroup
+}
+
+// fill carries the group over.
+func (p managed) fill() {
+	g, t := p.of, p.group.Template
+	p.roleAndPlace()
 	text := ""
 	if t != nil {
 		text = p.decodeUserData("launchTemplate.userData", t.UserData)
 	}
 	switch {
 	case g.AmiType != ekstypes.AMITypesCustom:
-		p.amazonImage(g)
+		p.amazonImage()
 	case t == nil || t.ImageId == nil:
 		p.fail("amiType", "is CUSTOM, and the launch template names no image: name one in the template, or leave the group out by naming the others")
 	default:
@@ -70,7 +76,7 @@ func (p *proposal) managed() {
 		attributes = t.InstanceRequirements
 	}
 	p.instanceTypes("launchTemplate.instanceRequirements.", attributes)
-	p.capacityType(g)
+	p.capacityType()
 	for _, key := range slices.Sorted(maps.Keys(g.Labels)) {
 		p.label("labels["+key+"]", key, g.Labels[key])
 	}
@@ -81,22 +87,23 @@ func (p *proposal) managed() {
 	if p.group.Scaling != nil {
 		p.scalingTags(p.group.Scaling.Tags, false)
 	}
-	p.sizes(g, attributes)
+	p.sizes(attributes)
 	p.updates(g.UpdateConfig)
 	if t != nil {
 		p.template("launchTemplate.", t)
-		p.managedTemplate(t)
+		p.templateLosses(t)
 		p.userData("launchTemplate.userData", text)
 	} else {
 		p.diskSize(g.DiskSize)
 		p.metadata("launchTemplate.metadataOptions.", nil)
 	}
-	p.managedSecurityGroups(g)
-	p.rest(g)
+	p.clusterSecurityGroups()
+	p.rest()
 }
 
 // roleAndPlace carries over the node role and the subnets.
-func (p *proposal) roleAndPlace(g *ekstypes.Nodegroup) {
+func (p managed) roleAndPlace() {
+	g := p.of
 	role := aws.ToString(g.NodeRole)
 	p.class.Spec.Role = role[strings.LastIndex(role, "/")+1:]
 	if strings.Contains(strings.TrimSuffix(role, "/"+p.class.Spec.Role), ":role/") {
@@ -111,8 +118,8 @@ func (p *proposal) roleAndPlace(g *ekstypes.Nodegroup) {
 }
 
 // capacityType requires what the group pays for.
-func (p *proposal) capacityType(g *ekstypes.Nodegroup) {
-	switch g.CapacityType {
+func (p managed) capacityType() {
+	switch p.of.CapacityType {
 	case ekstypes.CapacityTypesSpot:
 		p.require(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeSpot)
 	case ekstypes.CapacityTypesCapacityBlock:
@@ -136,7 +143,7 @@ var effects = map[ekstypes.TaintEffect]corev1.TaintEffect{
 	ekstypes.TaintEffectNoExecute:        corev1.TaintEffectNoExecute,
 }
 
-func (p *proposal) managedTaint(field string, taint *ekstypes.Taint) {
+func (p managed) managedTaint(field string, taint *ekstypes.Taint) {
 	effect, known := effects[taint.Effect]
 	if !known {
 		p.fail(field+".effect", "%q is no effect of a taint", taint.Effect)
@@ -145,7 +152,8 @@ func (p *proposal) managedTaint(field string, taint *ekstypes.Taint) {
 	p.taint(corev1.Taint{Key: aws.ToString(taint.Key), Value: aws.ToString(taint.Value), Effect: effect})
 }
 
-func (p *proposal) sizes(g *ekstypes.Nodegroup, attributes *ec2types.InstanceRequirements) {
+func (p managed) sizes(attributes *ec2types.InstanceRequirements) {
+	g := p.of
 	if g.ScalingConfig == nil {
 		return
 	}
@@ -157,7 +165,7 @@ func (p *proposal) sizes(g *ekstypes.Nodegroup, attributes *ec2types.InstanceReq
 
 // updates makes budgets of how many nodes an update of the group may take away at once. An update replaces nodes that have
 // another image or template, which is drift here; other disruption keeps the default budget.
-func (p *proposal) updates(u *ekstypes.NodegroupUpdateConfig) {
+func (p managed) updates(u *ekstypes.NodegroupUpdateConfig) {
 	if u == nil {
 		return
 	}
@@ -179,12 +187,12 @@ func (p *proposal) updates(u *ekstypes.NodegroupUpdateConfig) {
 	p.say("updateConfig.", u, updateFields)
 }
 
-// managedTemplate says what EKS does not take from a launch template either.
-func (p *proposal) managedTemplate(t *ec2types.ResponseLaunchTemplateData) {
-	if p.group.Managed.AmiType != ekstypes.AMITypesCustom && t.ImageId != nil {
-		p.lost("launchTemplate.imageId", "the group has images of the AMI type %s", p.group.Managed.AmiType)
+// templateLosses says what EKS does not take from a launch template either.
+func (p managed) templateLosses(t *ec2types.ResponseLaunchTemplateData) {
+	if p.of.AmiType != ekstypes.AMITypesCustom && t.ImageId != nil {
+		p.lost("launchTemplate.imageId", "the group has images of the AMI type %s", p.of.AmiType)
 	}
-	if len(p.group.Managed.InstanceTypes) > 0 && t.InstanceType != "" {
+	if len(p.of.InstanceTypes) > 0 && t.InstanceType != "" {
 		p.lost("launchTemplate.instanceType", "the group has instance types of its own")
 	}
 	if t.IamInstanceProfile != nil {
@@ -195,8 +203,9 @@ func (p *proposal) managedTemplate(t *ec2types.ResponseLaunchTemplateData) {
 	}
 }
 
-// managedSecurityGroups gives nodes the security groups that EKS gives them: the cluster's, unless a launch template has others.
-func (p *proposal) managedSecurityGroups(g *ekstypes.Nodegroup) {
+// clusterSecurityGroups gives nodes the security groups that EKS gives them: the cluster's, unless a launch template has others.
+func (p managed) clusterSecurityGroups() {
+	g := p.of
 	if len(p.class.Spec.SecurityGroupSelectorTerms) == 0 {
 		if p.source.Cluster.SecurityGroup == "" {
 			p.fail("launchTemplate.securityGroupIds", "are missing, and the cluster has no cluster security group: set them in the launch template")
@@ -214,7 +223,8 @@ func (p *proposal) managedSecurityGroups(g *ekstypes.Nodegroup) {
 }
 
 // rest says what the other fields of a managed group come to.
-func (p *proposal) rest(g *ekstypes.Nodegroup) {
+func (p managed) rest() {
+	g := p.of
 	if g.Health != nil {
 		for _, issue := range g.Health.Issues {
 			p.changed("health", "EKS reports %s for the group: %s. Nodes of the pool may have the same problem", issue.Code, aws.ToString(issue.Message))

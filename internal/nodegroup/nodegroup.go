@@ -20,8 +20,8 @@
 // A node group counts nodes, a NodePool sums resources. The limits of a pool are what its group can have at most: its maximum
 // size times the largest of its instance types. A minimum size has no equivalent, since a node that no pod needs is removed.
 //
-// Reading order: unsaid, proposal, images, kubelet, userdata, requirements, disks, template, capacity, tags, managed, selfmanaged, join,
-// nodegroup.
+// Reading order: proposal, unsaid, kubelet, userdata, images, requirements, disks, capacity, tags, template, managed, selfmanaged,
+// join, nodegroup.
 package nodegroup
 
 import (
@@ -106,9 +106,9 @@ func Propose(source Source) []Proposal {
 	for i := range source.Groups {
 		p := newProposal(source, &source.Groups[i])
 		if p.group.Managed != nil {
-			p.managed()
+			managed{p, p.group.Managed}.fill()
 		} else {
-			p.selfManaged()
+			selfManaged{p, p.group.Scaling}.fill()
 		}
 		all = append(all, p)
 	}

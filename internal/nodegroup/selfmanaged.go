@@ -75,9 +75,15 @@ func overriddenTypes(g *astypes.AutoScalingGroup) []string {
 	return types
 }
 
-// selfManaged makes a proposal of an Auto Scaling group that is nobody's but the user's.
-func (p *proposal) selfManaged() {
-	g, t := p.group.Scaling, p.group.Template
+// selfManaged is the proposal of an Auto Scaling group that is nobody's but the user's.
+type selfManaged struct {
+	*proposal
+	of *astypes.AutoScalingGroup
+}
+
+// fill carries the group over.
+func (p selfManaged) fill() {
+	g, t := p.of, p.group.Template
 	if t == nil {
 		p.leftOut = true
 		field := "launchTemplate"
@@ -97,7 +103,7 @@ func (p *proposal) selfManaged() {
 	p.subnets(splitList(aws.ToString(g.VPCZoneIdentifier)))
 	attributes := p.chosenAttributes()
 	p.instanceTypes("instanceRequirements.", attributes)
-	p.market(g, t)
+	p.market(t)
 	p.maxSize = int64(aws.ToInt32(g.MaxSize))
 	p.limits("maxSize", attributes)
 	p.minSize("minSize", aws.ToInt32(g.MinSize))
@@ -124,7 +130,7 @@ func splitList(text string) []string {
 }
 
 // profile carries over the instance profile.
-func (p *proposal) profile(t *ec2types.ResponseLaunchTemplateData) {
+func (p selfManaged) profile(t *ec2types.ResponseLaunchTemplateData) {
 	if t.IamInstanceProfile == nil {
 		p.fail("launchTemplate.iamInstanceProfile", "is missing: nodes need an instance profile to join the cluster")
 		return
@@ -138,9 +144,9 @@ func (p *proposal) profile(t *ec2types.ResponseLaunchTemplateData) {
 }
 
 // chosenAttributes returns the attributes by which the group chooses instance types; nil if it names them.
-func (p *proposal) chosenAttributes() *ec2types.InstanceRequirements {
+func (p selfManaged) chosenAttributes() *ec2types.InstanceRequirements {
 	var attributes *ec2types.InstanceRequirements
-	for i, o := range overrides(p.group.Scaling) {
+	for i, o := range overrides(p.of) {
 		p.say("mixedInstancesPolicy.overrides.", &o, overrideFields)
 		if o.InstanceRequirements == nil {
 			continue
@@ -163,14 +169,15 @@ func (p *proposal) chosenAttributes() *ec2types.InstanceRequirements {
 	} else if p.group.Template.InstanceRequirements != nil {
 		p.lost("launchTemplate.instanceRequirements", "the group overrides them")
 	}
-	if len(overriddenTypes(p.group.Scaling)) > 0 && p.group.Template.InstanceType != "" {
+	if len(overriddenTypes(p.of)) > 0 && p.group.Template.InstanceType != "" {
 		p.lost("launchTemplate.instanceType", "the group overrides it")
 	}
 	return attributes
 }
 
 // market requires what the group pays for.
-func (p *proposal) market(g *astypes.AutoScalingGroup, t *ec2types.ResponseLaunchTemplateData) {
+func (p selfManaged) market(t *ec2types.ResponseLaunchTemplateData) {
+	g := p.of
 	spot := t.InstanceMarketOptions != nil && t.InstanceMarketOptions.MarketType == ec2types.MarketTypeSpot
 	onDemand := !spot
 	if t.InstanceMarketOptions != nil {

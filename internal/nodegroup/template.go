@@ -50,12 +50,16 @@ var (
 
 const ofHosts = "classes have no dedicated hosts"
 
+// launchTemplate is a proposal as far as it comes from a launch template.
+type launchTemplate struct{ *proposal }
+
 // template carries over a launch template. What differs between managed groups and others, the caller has done.
 func (p *proposal) template(path string, t *ec2types.ResponseLaunchTemplateData) {
 	spec := &p.class.Spec
 	p.disks(path+"blockDeviceMappings", t.BlockDeviceMappings)
-	p.securityGroups(t)
-	p.networkInterfaces(path+"networkInterfaces", t.NetworkInterfaces)
+	of := launchTemplate{p}
+	of.securityGroups(t)
+	of.networkInterfaces(path+"networkInterfaces", t.NetworkInterfaces)
 	p.metadata(path+"metadataOptions.", t.MetadataOptions)
 	if t.Monitoring != nil {
 		spec.DetailedMonitoring = t.Monitoring.Enabled
@@ -72,9 +76,9 @@ func (p *proposal) template(path string, t *ec2types.ResponseLaunchTemplateData)
 	if t.HibernationOptions != nil && aws.ToBool(t.HibernationOptions.Configured) {
 		p.lost(path+"hibernationOptions", "nodes do not hibernate")
 	}
-	p.placement(path+"placement.", t.Placement)
-	p.reservations(path+"capacityReservationSpecification.", t.CapacityReservationSpecification)
-	p.templateTags(path+"tagSpecifications", t.TagSpecifications)
+	of.placement(path+"placement.", t.Placement)
+	of.reservations(path+"capacityReservationSpecification.", t.CapacityReservationSpecification)
+	of.tags(path+"tagSpecifications", t.TagSpecifications)
 	p.say(path, t, templateFields)
 }
 
@@ -86,7 +90,7 @@ func enclave(t *ec2types.ResponseLaunchTemplateData) *bool {
 }
 
 // securityGroups selects the groups of a template: those of the interfaces, or its own.
-func (p *proposal) securityGroups(t *ec2types.ResponseLaunchTemplateData) {
+func (p launchTemplate) securityGroups(t *ec2types.ResponseLaunchTemplateData) {
 	for _, id := range t.SecurityGroupIds {
 		p.securityGroup(awsv1.SecurityGroupSelectorTerm{ID: id})
 	}
@@ -110,7 +114,7 @@ func (p *proposal) securityGroup(term awsv1.SecurityGroupSelectorTerm) {
 }
 
 // networkInterfaces carries over what a class can say of the first interface.
-func (p *proposal) networkInterfaces(path string, interfaces []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecification) {
+func (p launchTemplate) networkInterfaces(path string, interfaces []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecification) {
 	spec := &p.class.Spec
 	for i := range interfaces {
 		n, at := &interfaces[i], fmt.Sprintf("%s[%d].", path, i)
@@ -161,7 +165,7 @@ func (p *proposal) metadata(path string, o *ec2types.LaunchTemplateInstanceMetad
 }
 
 // placement carries over where instances are placed.
-func (p *proposal) placement(path string, o *ec2types.LaunchTemplatePlacement) {
+func (p launchTemplate) placement(path string, o *ec2types.LaunchTemplatePlacement) {
 	if o == nil {
 		return
 	}
@@ -187,7 +191,7 @@ func (p *proposal) placement(path string, o *ec2types.LaunchTemplatePlacement) {
 }
 
 // reservations selects the capacity reservation that a template names.
-func (p *proposal) reservations(path string, o *ec2types.LaunchTemplateCapacityReservationSpecificationResponse) {
+func (p launchTemplate) reservations(path string, o *ec2types.LaunchTemplateCapacityReservationSpecificationResponse) {
 	if o == nil {
 		return
 	}
@@ -206,8 +210,8 @@ func (p *proposal) reservations(path string, o *ec2types.LaunchTemplateCapacityR
 	}
 }
 
-// templateTags puts on everything that is launched what a template puts on instances.
-func (p *proposal) templateTags(path string, specifications []ec2types.LaunchTemplateTagSpecification) {
+// tags puts on everything that is launched what a template puts on instances.
+func (p launchTemplate) tags(path string, specifications []ec2types.LaunchTemplateTagSpecification) {
 	for i := range specifications {
 		kind := specifications[i].ResourceType
 		for _, tag := range specifications[i].Tags {

@@ -23,7 +23,7 @@ const (
 // Excluding continues a sentence that says that the pool has no machine with some labels: it says which types would have
 // them, and why the node class excludes those. With a device, it says this of the types that would have the device. It is
 // empty if the class excludes nothing of the kind.
-func (m *Market) Excluding(s *Seller, t model.Term, device string) string {
+func (s *Seller) Excluding(m *Market, t model.Term, device string) string {
 	names := map[string][]string{}
 	for i := range s.Excluded {
 		e := &s.Excluded[i]
@@ -51,7 +51,7 @@ func (m *Market) Excluding(s *Seller, t model.Term, device string) string {
 }
 
 // OfType reports whether a label of the pool's nodes follows from their instance type.
-func (m *Market) OfType(s *Seller, key string) bool {
+func (s *Seller) OfType(m *Market, key string) bool {
 	offering := m.Zonal(key) || m.Keys.OfReservation(key) || key == karpv1.CapacityTypeLabelKey
 	return m.WellKnown.Has(key) && !offering && key != karpv1.NodePoolLabelKey && s.Open[key] == nil
 }

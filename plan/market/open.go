@@ -83,7 +83,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 	if s.First == s.Last {
 		s.Closed = "no instance type and offering meets the pool's requirements"
 		if !some {
-			s.Closed += m.Excluding(s, nil, "")
+			s.Closed += s.Excluding(m, nil, "")
 		}
 	}
 	return s

@@ -23,16 +23,16 @@ func (m *Market) NewDevices(index int) *devices.Room {
 	if m.Devices == nil {
 		return nil
 	}
-	return m.Devices.NewRoom(SellerOf(m, index).Name, m.Machines[index].Typ, m.labelsOfNew(index))
+	return m.Devices.NewRoom(SellerOf(m, index).Name, m.Machines[index].Typ, labelsOfNew(m, index))
 }
 
 // DevicesInstead returns the devices of a machine that might be bought instead of another, which has a room already.
 func (m *Market) DevicesInstead(room *devices.Room, index int) *devices.Room {
-	return room.Instead(SellerOf(m, index).Name, m.Machines[index].Typ, m.labelsOfNew(index))
+	return room.Instead(SellerOf(m, index).Name, m.Machines[index].Typ, labelsOfNew(m, index))
 }
 
 // labelsOfNew returns the labels of a new machine that do not depend on its zone.
-func (m *Market) labelsOfNew(index int) map[string]string {
+func labelsOfNew(m *Market, index int) map[string]string {
 	labels := maps.Clone(m.Machines[index].Typ.Labels)
 	if labels == nil {
 		labels = map[string]string{}

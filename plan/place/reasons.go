@@ -134,12 +134,12 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 func (o *obstacles) excluding(conflict []*barrier) string {
 	var asked model.Term
 	for _, b := range conflict {
-		if b.condition == nil || !o.m.OfType(o.s, b.condition.Key) {
+		if b.condition == nil || !o.s.OfType(o.m, b.condition.Key) {
 			return ""
 		}
 		asked = append(asked, *b.condition)
 	}
-	return o.m.Excluding(o.s, asked, "")
+	return o.s.Excluding(o.m, asked, "")
 }
 
 // labelSentence describes a condition that no machine of the pool meets.
@@ -178,7 +178,7 @@ func (o *obstacles) roomSentence(rest, rooms []*barrier) string {
 	}
 	switch {
 	case most == 0 && dim >= market.DimExtended:
-		return p.none("has", name) + o.m.Excluding(o.s, nil, name)
+		return p.none("has", name) + o.s.Excluding(o.m, nil, name)
 	case len(rest) == 0:
 		return fmt.Sprintf("%s is more than any instance type leaves for pods (%s)", o.asked(dim), model.Quantity(name, most))
 	}
