@@ -55,7 +55,7 @@ demo: lab build ## Demonstrate Tenon from start to finish in a laboratory of its
 
 # The suites that mostly wait, for machines to boot, pauses to pass or processes to return, the longest first: four of them at
 # once fill two processors. Of the others, three do: the longest begin first, and crash waits for two thirds of its time.
-WAITING := e2e outside handover walk buffers examples upgrade oracle drift drain interruption ui why rights live
+WAITING := outside e2e handover walk nodegroups provider examples upgrade buffers oracle drift drain interruption ui why rights live
 LONGEST := crash disruption
 
 .PHONY: test
