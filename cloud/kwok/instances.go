@@ -96,7 +96,7 @@ func (p *Provider) own(ctx context.Context, operation, id string) (*corev1.Node,
 		return nil, classified(operation, err)
 	}
 	if node.Labels[clusterLabel] != p.cluster {
-		return nil, failed(cloud.Forbidden, operation, fmt.Errorf("Node %s is no instance of cluster %s", id, p.cluster))
+		return nil, failed(cloud.Forbidden, operation, fmt.Errorf("the Node %s is no instance of cluster %s", id, p.cluster))
 	}
 	return node, nil
 }

@@ -105,7 +105,7 @@ func (p *Provider) make(ctx context.Context, name, group, digest string, d *deta
 				return nil, 0, err
 			}
 			if node.Annotations[requestAnnotation] != digest || node.Labels[clusterLabel] != p.cluster {
-				return nil, 0, fmt.Errorf("Node %s: %w", name, errMismatch)
+				return nil, 0, fmt.Errorf("the Node %s: %w", name, errMismatch)
 			}
 			return node, priceOf(node, d), nil
 		case err != nil:

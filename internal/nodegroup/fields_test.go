@@ -88,7 +88,7 @@ func TestNoFieldIsLostInSilence(t *testing.T) {
 		for _, path := range paths(reflect.TypeOf(root.of(ptr(root.base()))).Elem(), nil) {
 			name := root.name + "." + strings.Join(path, ".")
 			source := root.base()
-			if !clear(reflect.ValueOf(root.of(&source)).Elem(), path) {
+			if !cleared(reflect.ValueOf(root.of(&source)).Elem(), path) {
 				t.Errorf("%s: the group that is to have every field does not have it", name)
 				continue
 			}
@@ -166,7 +166,7 @@ func paths(of reflect.Type, above []string) [][]string {
 }
 
 // clear empties the field at a path, in the first item of a list, and reports whether there was anything.
-func clear(v reflect.Value, path []string) bool {
+func cleared(v reflect.Value, path []string) bool {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice {
 		if v.Kind() == reflect.Slice {
 			if v.Len() == 0 {
@@ -182,7 +182,7 @@ func clear(v reflect.Value, path []string) bool {
 	}
 	field := v.FieldByName(path[0])
 	if len(path) > 1 {
-		return clear(field, path[1:])
+		return cleared(field, path[1:])
 	}
 	if field.IsZero() {
 		return false
