@@ -142,7 +142,7 @@ func New(config Config) *Activities {
 			creator:   &creator{objects: objects, mirror: mirror, catalogue: catalogue, events: events, log: log},
 			batchIdle: config.BatchIdle, batchMost: config.BatchMost, log: log},
 		evaluator:  evaluator,
-		answerer:   &answerer{mirror: mirror, inputs: inputs, evaluator: evaluator},
+		answerer:   &answerer{mirror: mirror, inputs: inputs, evaluator: evaluator, plans: make(chan struct{}, answersAtOnce)},
 		launcher:   &launcher{objects: objects, catalogue: catalogue, cloud: provider, executions: executions, minValues: config.MinValues, events: events, log: log},
 		finder:     &finder{cluster: name, objects: objects, mirror: mirror, cloud: provider, executions: executions},
 		joiner:     &joiner{objects: objects, mirror: mirror, catalogue: catalogue, instances: instances, keeper: keeper, nominator: config.Nominator, events: events, log: log},

@@ -17,7 +17,13 @@ type answerer struct {
 	mirror    Mirror
 	inputs    *inputs
 	evaluator *evaluator
+	// plans has room for as many plans as may be made at once to answer questions.
+	plans chan struct{}
 }
+
+// answersAtOnce is for how many questions about pods plans are made at once. Each takes as much memory as a plan of all pending
+// pods, and who asks about a hundred pods must not take the worker away from those who wait for nodes.
+const answersAtOnce = 2
 
 // WhyPod returns the planner's current verdict on a pending pod, planned together with all other pending pods. It changes
 // nothing. It may miss a plan of another worker whose claims have not reached the mirror yet.
@@ -46,6 +52,12 @@ func (a *answerer) WhyPod(ctx context.Context, in workflows.PodQuestion) (workfl
 		pod = &asked
 		snapshot.Pending = slices.Clone(snapshot.Pending)
 		snapshot.Pending[at] = pod
+	}
+	select {
+	case a.plans <- struct{}{}:
+		defer func() { <-a.plans }()
+	case <-ctx.Done():
+		return workflows.PodAnswer{}, ctx.Err()
 	}
 	input := a.inputs.of(ctx, snapshot, in.Unavailable)
 	input.Growth = a.inputs.growth(in.Grown, snapshot, input.Pools)

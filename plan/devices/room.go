@@ -210,6 +210,12 @@ func (x *Index) Room(n *model.Node) *Room {
 	return x.room(view{node: nodeNamed(name, n.Labels), slices: slices.Concat(own, x.remote), key: "node " + name})
 }
 
+// Reaches reports whether a new node of a NodePool would reach any devices. It costs much less than to make its room.
+func (x *Index) Reaches(pool string, typ *cloud.InstanceType) bool {
+	kind := model.NodeKind{Pool: pool, InstanceType: typ.Name}
+	return len(x.remote) > 0 || len(x.described[kind]) > 0 || len(x.templates[kind]) > 0
+}
+
 // NewRoom returns the devices of a new node of a NodePool. labels are those that it will have whatever its zone.
 func (x *Index) NewRoom(pool string, typ *cloud.InstanceType, labels map[string]string) *Room {
 	if x == nil {

@@ -13,6 +13,10 @@ func StockDevices(m *Market, needs map[string]*devices.Needs, requests map[strin
 	for k, key := range m.Dims.Claims {
 		for i := range m.Machines {
 			usable := m.Machines[i].Usable
+			if !m.Devices.Reaches(SellerOf(m, i).Name, m.Machines[i].Typ) {
+				usable[m.Dims.Claimed(k)] = 0
+				continue
+			}
 			usable[m.Dims.Claimed(k)] = int64(m.NewDevices(i).Holds(needs[key], solve.Times(requests[key], usable)))
 		}
 	}

@@ -68,7 +68,7 @@ const (
 
 // Labels is the table of labels.
 var Labels = []Label{
-	{Key: ourOwn + "nodepool", Value: "label-nodepool", Seen: ofInstance("Tags[karpenter.sh/nodepool]"), Scene: "every field"},
+	{Key: ourOwn + "nodepool", Value: "label-rows", Seen: ofInstance("Tags[karpenter.sh/nodepool]"), Scene: "every field"},
 	{Key: ourOwn + "capacity-type", Value: "spot", Seen: ofInstance("InstanceLifecycle"), Read: otherwise("on-demand"), Scene: "spot of one type"},
 	{Key: ourOwn + "registered", Value: "true", Mark: "once the node has joined and has its labels and taints"},
 	{Key: ourOwn + "initialized", Value: "true", Mark: "once the node is ready for pods"},
