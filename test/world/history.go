@@ -97,7 +97,8 @@ func (w *World) History(id, run string) []*historypb.HistoryEvent {
 // CostOf counts the events of a history and the actions that Temporal Cloud would bill for them
 // (https://docs.temporal.io/cloud/actions): every start of a workflow, two more if a Schedule started it, every activity and
 // every retry of it, timers, received signals, updates, upserts of search attributes, and markers other than those of
-// versions. Queries leave no trace, and the tests that use this make none.
+// versions. Queries leave no trace, and the tests that use this make none. A workflow task that no worker took in time, as
+// happens on a busy machine, is not counted: it says nothing of the workflow.
 func CostOf(events []*historypb.HistoryEvent) Cost {
 	cost := Cost{Runs: 1, Events: len(events)}
 	beat, started := map[int64]time.Duration{}, map[int64]time.Time{}
@@ -107,6 +108,11 @@ func CostOf(events []*historypb.HistoryEvent) Cost {
 			cost.Actions++
 			if _, scheduled := event.GetWorkflowExecutionStartedEventAttributes().GetSearchAttributes().GetIndexedFields()["TemporalScheduledById"]; scheduled {
 				cost.Actions += 2
+			}
+		case enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+			cost.Events -= 2 // with the one that scheduled it
+			if event.GetWorkflowTaskTimedOutEventAttributes().GetStartedEventId() != 0 {
+				cost.Events--
 			}
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 			cost.Actions++
