@@ -30,6 +30,13 @@ const answersAtOnce = 2
 func (a *answerer) WhyPod(ctx context.Context, in workflows.PodQuestion) (workflows.PodAnswer, error) {
 	ctx, done := heartbeat(ctx)
 	defer done()
+	// The snapshot is taken after the wait, so that the answer is not older than it has to be.
+	select {
+	case a.plans <- struct{}{}:
+		defer func() { <-a.plans }()
+	case <-ctx.Done():
+		return workflows.PodAnswer{}, ctx.Err()
+	}
 	if err := a.mirror.Fresh(freshEnough); err != nil {
 		return workflows.PodAnswer{}, fmt.Errorf("plan for %s/%s: %w", in.Namespace, in.Name, err)
 	}
@@ -52,12 +59,6 @@ func (a *answerer) WhyPod(ctx context.Context, in workflows.PodQuestion) (workfl
 		pod = &asked
 		snapshot.Pending = slices.Clone(snapshot.Pending)
 		snapshot.Pending[at] = pod
-	}
-	select {
-	case a.plans <- struct{}{}:
-		defer func() { <-a.plans }()
-	case <-ctx.Done():
-		return workflows.PodAnswer{}, ctx.Err()
 	}
 	input := a.inputs.of(ctx, snapshot, in.Unavailable)
 	input.Growth = a.inputs.growth(in.Grown, snapshot, input.Pools)
