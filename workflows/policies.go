@@ -87,8 +87,8 @@ const (
 	// RegistrationTimeout is Karpenter's: a claim whose node has not registered by then, counted from the launch, is
 	// deleted. The Join activity keeps it, since it knows when the claim was launched.
 	RegistrationTimeout = 15 * time.Minute
-	// SweepInterval is how often cloud, cluster and workflows are compared while any of them changes. SweepNet is how often
-	// they are compared in any case.
+	// SweepInterval is how often cloud, cluster and workflows are compared while any of them changes.
 	SweepInterval = 2 * time.Minute
-	SweepNet      = 5 * SweepInterval
+	// SweepNet is how often they are compared in any case.
+	SweepNet = 5 * SweepInterval
 )

@@ -16,6 +16,7 @@ import (
 const (
 	// NodeLabel, with the value NodeValue, is the label and the annotation by which kwok knows its Nodes.
 	NodeLabel = "kwok.x-k8s.io/node"
+	// NodeValue is the value of both.
 	NodeValue = "fake"
 
 	// providerPrefix begins the provider ids; the name of the Node follows.

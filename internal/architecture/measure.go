@@ -17,10 +17,11 @@ type Measures struct {
 	// Arrows are pairs of files of which one uses the other; Back are those that run against the reading order, which is the
 	// one that the package's comment declares, or else the best that was found.
 	Arrows, Back int
-	// Exported counts exported names: of functions, types, variables, constants and methods of exported types. Undocumented
-	// are those of them without a comment of their own or of their group.
-	Exported, Undocumented int
-	// MedianFunc and LongestFunc are lengths of functions in lines, and Longest is the longest one.
+	// Exported counts exported names: of functions, types, variables, constants and methods of exported types.
+	Exported int
+	// Undocumented are those of them without a comment of their own or of their group.
+	Undocumented []string
+	// MedianFunc and LongestFunc are lengths of functions in lines, and Longest is the longest one that is not generated.
 	MedianFunc, LongestFunc int
 	Longest                 string
 }
@@ -41,6 +42,7 @@ func (s *Source) Measure() Measures {
 	var lengths []int
 	for _, file := range s.files {
 		m.Lines += s.lines(file)
+		generated := ast.IsGenerated(file)
 		for _, declared := range file.Decls {
 			switch d := declared.(type) {
 			case *ast.GenDecl:
@@ -48,11 +50,11 @@ func (s *Source) Measure() Measures {
 			case *ast.FuncDecl:
 				length := s.fset.Position(d.End()).Line - s.fset.Position(d.Pos()).Line + 1
 				lengths = append(lengths, length)
-				if length > m.LongestFunc {
+				if length > m.LongestFunc && !generated {
 					m.LongestFunc, m.Longest = length, d.Name.Name
 				}
 				if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d))) {
-					m.name(d.Doc)
+					m.count(d.Name.Name, d.Doc)
 				}
 			}
 		}
@@ -78,23 +80,23 @@ func (m *Measures) names(d *ast.GenDecl) {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
 			if spec.Name.IsExported() {
-				m.name(spec.Doc, d.Doc)
+				m.count(spec.Name.Name, spec.Doc, d.Doc)
 			}
 		case *ast.ValueSpec:
 			for _, name := range spec.Names {
 				if name.IsExported() {
-					m.name(spec.Doc, spec.Comment, d.Doc)
+					m.count(name.Name, spec.Doc, spec.Comment, d.Doc)
 				}
 			}
 		}
 	}
 }
 
-// name counts an exported name, given the comments that may document it.
-func (m *Measures) name(comments ...*ast.CommentGroup) {
+// count counts an exported name, given the comments that may document it.
+func (m *Measures) count(name string, comments ...*ast.CommentGroup) {
 	m.Exported++
 	if !slices.ContainsFunc(comments, func(c *ast.CommentGroup) bool { return c != nil }) {
-		m.Undocumented++
+		m.Undocumented = append(m.Undocumented, name)
 	}
 }
 

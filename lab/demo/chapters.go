@@ -12,17 +12,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
-
-// namespace holds the demo's pods.
-const namespace = "demo"
 
 // The two Deployments: web has many small pods, shop has fewer, larger ones that a PodDisruptionBudget guards.
 const web, shop = "web", "shop"
@@ -266,9 +261,4 @@ func budget(away int) *policyv1.PodDisruptionBudget {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shop},
 		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &most, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": shop}}},
 	}
-}
-
-// unstructuredApply converts content to an argument of server-side apply.
-func unstructuredApply(content map[string]any) runtime.ApplyConfiguration {
-	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
 }

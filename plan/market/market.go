@@ -61,8 +61,9 @@ type Oddity int
 const (
 	// Ordinary is a machine without any such oddity.
 	Ordinary Oddity = iota
-	// IdleDevices is a machine with devices that were not asked for, BareMetal one without a hypervisor.
+	// IdleDevices is a machine with devices that were not asked for.
 	IdleDevices
+	// BareMetal is a machine without a hypervisor.
 	BareMetal
 )
 

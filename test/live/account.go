@@ -193,3 +193,8 @@ func (l *live) await(ctx context.Context, what string, patience, every time.Dura
 		}
 	}
 }
+
+func (l *live) report(name string, o outcome) {
+	l.results = append(l.results, result{name, o})
+	fmt.Fprintf(l.out, "%s  %-33s %-8s  %s\n", l.now().UTC().Format(time.TimeOnly), name, o.verdict, o.text)
+}

@@ -99,3 +99,7 @@ func (s *state) find(step string) *spent {
 	}
 	return nil
 }
+
+// again is how much later a run is resumed: EC2 keeps a client token for at least 24 hours (developer guide, "Ensuring
+// idempotency in Amazon EC2 API requests").
+const again = 25 * time.Hour

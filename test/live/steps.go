@@ -8,54 +8,6 @@ import (
 	"time"
 )
 
-// verdict is the result of a step.
-type verdict string
-
-const (
-	// passed and failed are verdicts on steps that a promise of Tenon's rests on.
-	passed verdict = "passed"
-	failed verdict = "FAILED"
-	// observed is for steps that show how EC2 behaves where its documentation is silent. Tenon is right either way.
-	observed verdict = "observed"
-	// notRun is for steps that lack something.
-	notRun verdict = "not run"
-)
-
-// outcome is a verdict and what was seen.
-type outcome struct {
-	verdict verdict
-	text    string
-}
-
-func pass(format string, args ...any) outcome { return outcome{passed, fmt.Sprintf(format, args...)} }
-func fail(format string, args ...any) outcome { return outcome{failed, fmt.Sprintf(format, args...)} }
-func observe(format string, args ...any) outcome {
-	return outcome{observed, fmt.Sprintf(format, args...)}
-}
-func skip(format string, args ...any) outcome { return outcome{notRun, fmt.Sprintf(format, args...)} }
-
-// step is one action and its check.
-type step struct {
-	name  string
-	shows string
-	// instances is how many it launches at most, as if a replayed token launched anew.
-	instances int
-	// reserved is how many instances it reserves, and actionMinutes how many minutes FIS works.
-	reserved, actionMinutes int
-	run                     func(ctx context.Context, l *live) outcome
-}
-
-// The steps that other steps refer to.
-const (
-	stepOnDemand    = "on-demand node"
-	stepInFlight    = "replay in flight"
-	stepPartial     = "partial launch"
-	stepNoCapacity  = "no capacity"
-	stepReserved    = "reserved node"
-	stepSpot        = "spot node"
-	stepReservation = "reservation"
-)
-
 // steps returns the steps of a first run.
 func steps() []step {
 	return []step{
@@ -90,12 +42,6 @@ func laterSteps() []step {
 	}
 }
 
-// result is the outcome of a step.
-type result struct {
-	step string
-	outcome
-}
-
 // cleanupPatience is how long the cleanup may take, in addition to the time of the run.
 const cleanupPatience = 20 * time.Minute
 
@@ -127,11 +73,6 @@ func (l *live) play(ctx context.Context, steps []step) error {
 	l.recorder.enter("cleanup")
 	l.report("cleanup", l.cleanup(ctx))
 	return l.conclude()
-}
-
-func (l *live) report(name string, o outcome) {
-	l.results = append(l.results, result{name, o})
-	fmt.Fprintf(l.out, "%s  %-33s %-8s  %s\n", l.now().UTC().Format(time.TimeOnly), name, o.verdict, o.text)
 }
 
 // conclude prints the summary.

@@ -13,10 +13,6 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// Document is a call without what must differ between two controllers: values by path. A path names a list's item by what
-// identifies it, as in TagSpecification[instance].Tag[Name].
-type Document map[string]string
-
 // Actions are the patterns of the calls that are compared: those that create or remove something. RunInstances is a dry run
 // for both.
 var Actions = []string{
@@ -279,13 +275,4 @@ func (n *node) flattenItem(path string, number int, into Document) {
 		return
 	}
 	n.flatten(fmt.Sprintf("%s[%d]", path, number), into)
-}
-
-// text returns the canonical text of a document.
-func (d Document) text() string {
-	var out strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(d)) {
-		fmt.Fprintf(&out, "%s=%s\n", path, d[path])
-	}
-	return out.String()
 }

@@ -21,6 +21,7 @@ const absent = "(absent)"
 // wholeCall is the path of a call that the other controller never makes.
 const wholeCall = "(call)"
 
+// String names the case, the call and the path, and what each of the two sent.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s %s: Karpenter %s, Tenon %s", d.Case, d.Action, d.Path, d.Karpenter, d.Tenon)
 }
@@ -104,27 +105,4 @@ func summary(d Document) string {
 		}
 	}
 	return strings.Join(parts, " ")
-}
-
-// Judge compares what was found with the list. It returns the differences that no row allows, and the rows that allow
-// nothing that occurred.
-func Judge(found []Difference, list []Allowed) (unlisted []Difference, stale []Allowed) {
-	used := make([]bool, len(list))
-	for _, difference := range found {
-		listed := false
-		for i := range list {
-			if list[i].covers(difference) {
-				used[i], listed = true, true
-			}
-		}
-		if !listed {
-			unlisted = append(unlisted, difference)
-		}
-	}
-	for i, allowed := range list {
-		if !used[i] {
-			stale = append(stale, allowed)
-		}
-	}
-	return unlisted, stale
 }

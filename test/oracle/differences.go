@@ -53,3 +53,26 @@ var Differences = []Allowed{
 	{Case: "(AL2, )?every field", Path: `UserData.*max-?[pP]ods\]?`, Karpenter: "42", Tenon: "40",
 		Reason: "with podsPerCore the kubelet takes the smaller of the two, which Tenon has worked out"},
 }
+
+// Judge compares what was found with the list. It returns the differences that no row allows, and the rows that allow
+// nothing that occurred.
+func Judge(found []Difference, list []Allowed) (unlisted []Difference, stale []Allowed) {
+	used := make([]bool, len(list))
+	for _, difference := range found {
+		listed := false
+		for i := range list {
+			if list[i].covers(difference) {
+				used[i], listed = true, true
+			}
+		}
+		if !listed {
+			unlisted = append(unlisted, difference)
+		}
+	}
+	for i, allowed := range list {
+		if !used[i] {
+			stale = append(stale, allowed)
+		}
+	}
+	return unlisted, stale
+}

@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -73,27 +74,19 @@ type CapacityBufferSpec struct {
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
-// LocalObjectRef names an object of the buffer's namespace.
-type LocalObjectRef struct {
-	// +kubebuilder:validation:MinLength=1
-	// +required
-	Name string `json:"name"`
-}
-
-// ScalableRef names an object of the buffer's namespace that has a number of replicas.
-type ScalableRef struct {
-	// +optional
-	APIGroup string `json:"apiGroup,omitempty"`
-	// +kubebuilder:validation:MinLength=1
-	// +required
-	Kind string `json:"kind"`
-	// +kubebuilder:validation:MinLength=1
-	// +required
-	Name string `json:"name"`
-}
-
 // Active tells whether the buffer asks for nodes that run, which is the default.
 func (in *CapacityBuffer) Active() bool {
 	strategy := in.Spec.ProvisioningStrategy
 	return strategy == nil || *strategy == "" || *strategy == ActiveCapacity
+}
+
+// Condition returns the condition of a type, or nil. It points into the status.
+func (in *CapacityBuffer) Condition(conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(in.Status.Conditions, conditionType)
+}
+
+// SetCondition sets a condition and tells whether anything changed. LastTransitionTime is kept while the status stays.
+func (in *CapacityBuffer) SetCondition(c metav1.Condition) bool {
+	c.ObservedGeneration = in.Generation
+	return meta.SetStatusCondition(&in.Status.Conditions, c)
 }

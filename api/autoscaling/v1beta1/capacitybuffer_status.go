@@ -1,7 +1,6 @@
 package v1beta1
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -60,15 +59,4 @@ type CapacityBufferStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// Condition returns the condition of a type, or nil. It points into the status.
-func (in *CapacityBuffer) Condition(conditionType string) *metav1.Condition {
-	return meta.FindStatusCondition(in.Status.Conditions, conditionType)
-}
-
-// SetCondition sets a condition and tells whether anything changed. LastTransitionTime is kept while the status stays.
-func (in *CapacityBuffer) SetCondition(c metav1.Condition) bool {
-	c.ObservedGeneration = in.Generation
-	return meta.SetStatusCondition(&in.Status.Conditions, c)
 }

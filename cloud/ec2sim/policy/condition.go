@@ -133,3 +133,11 @@ func (c *condition) holds(keys map[string][]string) bool {
 	}
 	return !anyOf(have, func(value string) bool { return !fits(value) })
 }
+
+// noVariable refuses policy variables, which includes placeholders that have not been filled in.
+func noVariable(text string) error {
+	if strings.Contains(text, "${") {
+		return fmt.Errorf("%q has a policy variable, which is not supported", text)
+	}
+	return nil
+}

@@ -137,14 +137,6 @@ func parseStatement(in *statementJSON) (statement, error) {
 	return s, nil
 }
 
-// noVariable refuses policy variables, which includes placeholders that have not been filled in.
-func noVariable(text string) error {
-	if strings.Contains(text, "${") {
-		return fmt.Errorf("%q has a policy variable, which is not supported", text)
-	}
-	return nil
-}
-
 // Decide evaluates a request: any matching Deny wins, then any matching Allow.
 func Decide(documents []*Document, r Request) Decision {
 	keys := make(map[string][]string, len(r.Keys))
@@ -171,54 +163,4 @@ func (s *statement) matches(r Request, keys map[string][]string) bool {
 	return anyOf(s.actions, func(pattern string) bool { return matchWildcard(strings.ToLower(pattern), strings.ToLower(r.Action)) }) &&
 		anyOf(s.resources, func(pattern string) bool { return matchARN(pattern, r.Resource) }) &&
 		!anyOf(s.conditions, func(c condition) bool { return !c.holds(keys) })
-}
-
-func anyOf[T any](list []T, f func(T) bool) bool {
-	for _, item := range list {
-		if f(item) {
-			return true
-		}
-	}
-	return false
-}
-
-// arnParts is the number of colon-separated parts of an ARN; the last part may contain colons.
-const arnParts = 6
-
-// matchARN compares part by part, because a wildcard does not match across the colons that separate the parts.
-func matchARN(pattern, arn string) bool {
-	if pattern == "*" {
-		return true
-	}
-	patterns, parts := strings.SplitN(pattern, ":", arnParts), strings.SplitN(arn, ":", arnParts)
-	if len(patterns) != len(parts) {
-		return false
-	}
-	for i := range patterns {
-		if !matchWildcard(patterns[i], parts[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// matchWildcard matches text against a pattern in which * stands for any text, including none, and ? for any one
-// character.
-func matchWildcard(pattern, text string) bool {
-	p, t, star, mark := 0, 0, -1, 0
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, t
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
-			p, t = p+1, t+1
-		case star >= 0:
-			mark++
-			p, t = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }

@@ -46,7 +46,7 @@ func show(patterns []string, order bool) error {
 	for _, source := range sources {
 		m := source.Measure()
 		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%d\t%d\t%d%%\t%d\t%d\t%d\t%d %s\n", strings.TrimPrefix(source.Path, architecture.Module+"/"),
-			m.Files, m.Lines, m.Widest, m.Methods, m.Arrows, m.BackShare(), m.Exported, m.Undocumented, m.MedianFunc, m.LongestFunc, m.Longest)
+			m.Files, m.Lines, m.Widest, m.Methods, m.Arrows, m.BackShare(), m.Exported, len(m.Undocumented), m.MedianFunc, m.LongestFunc, m.Longest)
 	}
 	return table.Flush()
 }
