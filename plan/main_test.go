@@ -8,14 +8,17 @@ import (
 	"testing"
 )
 
-// TestMain makes the random inputs of this package the same in every run, so that a change is judged by itself. To draw
-// others: go test ./plan -rapid.seed=0 -rapid.checks=1000
+// TestMain makes the random inputs of this package the same in every run, so that a change is judged by itself, and few
+// enough for every run. For more, and others: make fuzz
 func TestMain(m *testing.M) {
 	flag.Parse()
-	drawn := false
-	flag.Visit(func(f *flag.Flag) { drawn = drawn || f.Name == "rapid.seed" })
-	if !drawn {
-		if err := flag.Set("rapid.seed", "20261121"); err != nil {
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]string{"rapid.seed": "20261121", "rapid.checks": "40"} {
+		if given[name] {
+			continue
+		}
+		if err := flag.Set(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
