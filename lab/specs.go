@@ -146,8 +146,8 @@ func (c components) controllerManager() spec {
 			"--concurrent-gc-syncs=50",
 			"--node-monitor-period=2s",
 			"--node-monitor-grace-period=50s",
-			// Excludes controllers that need a cloud or assign addresses.
-			"--controllers=*,-node-ipam-controller,-service-lb-controller,-node-route-controller,-cloud-node-lifecycle-controller",
+			// Excludes controllers that need a cloud or assign addresses, and the one that tells kubelets how long to cache.
+			"--controllers=*,-node-ipam-controller,-service-lb-controller,-node-route-controller,-cloud-node-lifecycle-controller,-ttl-controller",
 			"--profiling=false",
 		},
 		healthy: allOf(httpsOK(c.layout, url+"/healthz"), c.defaultServiceAccountExists),

@@ -102,12 +102,12 @@ func (p *play) close(l *laboratory) {
 	l.guard.forget(p.name)
 	l.ledger.Forget(p.name)
 	ctx := context.WithoutCancel(p.Context())
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}}
-	for _, next := range p.pools {
-		objects = append(objects, &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: next.name(p.name)}})
+	if err := world.Clear(ctx, l.WithWatch, p.name); err != nil {
+		p.T.Errorf("clear up: %v", err)
 	}
-	for _, object := range objects {
-		if err := l.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+	for _, next := range p.pools {
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: next.name(p.name)}}
+		if err := l.Delete(ctx, pool); client.IgnoreNotFound(err) != nil {
 			p.T.Errorf("clear up: %v", err)
 		}
 	}
