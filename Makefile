@@ -14,33 +14,13 @@ lab: ## Build the local Kubernetes control plane and Temporal (about 15 minutes 
 	@tools/build.sh kubelab
 	@tools/build.sh temporal
 
-# With the Go build cache, a second build of these tools only links.
-bin/helm: tools/helm/go.mod tools/helm/go.sum
-	@echo "building helm, about two minutes when nothing is cached"
-	@$(GO) build -C tools/helm -ldflags "-s -w" -o $(CURDIR)/bin/ tool
-	@touch $@
+# Karpenter is for the tests that hand a cluster over and those that compare it with Tenon, nodeadm for the one in which it
+# checks the user data of nodes.
+bin/helm bin/workflowcheck bin/karpenter bin/nodeadm: bin/%: tools/%/go.mod tools/%/go.sum tools/build.sh
+	@tools/build.sh $*
 
-bin/workflowcheck: tools/workflowcheck/go.mod tools/workflowcheck/go.sum
-	@echo "building workflowcheck"
-	@$(GO) build -C tools/workflowcheck -o $(CURDIR)/bin/ tool
-	@touch $@
-
-bin/golangci-lint: tools/golangci/go.mod tools/golangci/go.sum
-	@echo "building golangci-lint, about five minutes when nothing is cached"
-	@$(GO) build -C tools/golangci -ldflags "-s -w" -o $(CURDIR)/bin/ tool
-	@touch $@
-
-# Unmodified Karpenter, for the tests that hand a cluster over and the tests that compare it with Tenon.
-bin/karpenter: tools/karpenter/go.mod tools/karpenter/go.sum
-	@echo "building karpenter, about five minutes when nothing is cached"
-	@$(GO) build -C tools/karpenter -ldflags "-s -w" -o $(CURDIR)/bin/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
-	@touch $@
-
-# nodeadm as in EKS's images, for the test in which it checks the user data of nodes.
-bin/nodeadm: tools/nodeadm/go.mod tools/nodeadm/go.sum
-	@echo "building nodeadm, about three minutes when nothing is cached"
-	@$(GO) build -C tools/nodeadm -ldflags "-s -w" -o $(CURDIR)/bin/nodeadm github.com/awslabs/amazon-eks-ami/nodeadm/cmd/nodeadm
-	@touch $@
+bin/golangci-lint: tools/golangci/go.mod tools/golangci/go.sum tools/build.sh
+	@tools/build.sh golangci-lint
 
 .PHONY: tools
 tools: bin/helm bin/golangci-lint bin/workflowcheck ## Build the tools of make check: helm, golangci-lint, workflowcheck.

@@ -1,27 +1,74 @@
 #!/bin/sh
-# Builds one of the programs that the laboratory runs and puts it into bin/:
+# Builds one of the programs that the laboratory, the tests or make check run, and puts it into bin/:
 #
-#   tools/build.sh kubelab     etcd, kube-apiserver, scheduler, controller-manager, kwok and kubectl in one binary
-#   tools/build.sh temporal    the Temporal command-line tool with its development server and web UI
+#   tools/build.sh kubelab        etcd, kube-apiserver, scheduler, controller-manager, kwok and kubectl in one binary
+#   tools/build.sh temporal       the Temporal command-line tool with its development server and web UI
+#   tools/build.sh karpenter      unmodified Karpenter, which the tests compare with Tenon and hand clusters over to
+#   tools/build.sh nodeadm        nodeadm as in EKS's images, which checks the user data of nodes
+#   tools/build.sh helm           Helm
+#   tools/build.sh golangci-lint  the linters
+#   tools/build.sh workflowcheck  the check that workflows are deterministic
 #
 # A finished program is kept outside the tree under the hash of everything it is made of: its own sources, go.mod,
 # go.sum, this script, and the Go version. A second clone links it from there.
 set -eu
 
-name=${1:?usage: tools/build.sh kubelab|temporal}
+name=${1:?usage: tools/build.sh kubelab|temporal|karpenter|nodeadm|helm|golangci-lint|workflowcheck}
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin=$root/bin
-cd "$root/tools/$name"
 
 version_of() { go list -m -f '{{.Version}}' "$1"; }
 
+module=$name
+flags=
+ldflags="-s -w"
+links=
 case $name in
 kubelab)
 	duration="about ten minutes"
 	package=.
-	kubernetes=$(version_of k8s.io/kubernetes)
+	flags="-trimpath -buildvcs=false"
+	export CGO_ENABLED=0
+	;;
+temporal)
+	duration="about three minutes"
+	package=github.com/temporalio/cli/cmd/temporal
+	flags="-trimpath -buildvcs=false"
+	export CGO_ENABLED=0
+	;;
+karpenter)
+	duration="about five minutes"
+	package=github.com/aws/karpenter-provider-aws/cmd/controller
+	;;
+nodeadm)
+	duration="about three minutes"
+	package=github.com/awslabs/amazon-eks-ami/nodeadm/cmd/nodeadm
+	;;
+helm)
+	duration="about two minutes"
+	package=helm.sh/helm/v4/cmd/helm
+	;;
+golangci-lint)
+	duration="about five minutes"
+	module=golangci
+	package=github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	;;
+workflowcheck)
+	duration="half a minute"
+	package=go.temporal.io/sdk/contrib/tools/workflowcheck
+	;;
+*)
+	echo "tools/build.sh: unknown program $name" >&2
+	exit 2
+	;;
+esac
+
+cd "$root/tools/$module"
+case $name in
+kubelab)
 	# Without its version the API server calls itself v0.0.0 and refuses to serve its own API versions.
-	ldflags="-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=$(version_of sigs.k8s.io/kwok)"
+	kubernetes=$(version_of k8s.io/kubernetes)
+	ldflags="$ldflags -X sigs.k8s.io/kwok/pkg/consts.Version=$(version_of sigs.k8s.io/kwok)"
 	for v in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 		minor=${kubernetes#v1.}
 		ldflags="$ldflags -X $v.gitVersion=$kubernetes -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
@@ -30,15 +77,8 @@ kubelab)
 	links=kubectl
 	;;
 temporal)
-	duration="about three minutes"
-	package=github.com/temporalio/cli/cmd/temporal
 	cli=$(version_of github.com/temporalio/cli)
-	ldflags="-s -w -X github.com/temporalio/cli/internal/temporalcli.Version=${cli#v}"
-	links=
-	;;
-*)
-	echo "tools/build.sh: unknown program $name" >&2
-	exit 2
+	ldflags="$ldflags -X github.com/temporalio/cli/internal/temporalcli.Version=${cli#v}"
 	;;
 esac
 
@@ -59,7 +99,7 @@ if [ ! -x "$cached" ]; then
 	partial=$cached.$$
 	log=$partial.log
 	trap 'rm -f "$partial" "$log"' EXIT
-	CGO_ENABLED=0 GOWORK=off go build -p "$jobs" -trimpath -buildvcs=false -ldflags "$ldflags" -o "$partial" "$package" >"$log" 2>&1 &
+	GOWORK=off go build -p "$jobs" $flags -ldflags "$ldflags" -o "$partial" "$package" >"$log" 2>&1 &
 	build=$!
 	trap 'kill "$build" 2>/dev/null; rm -f "$partial" "$log"; exit 130' INT TERM
 	waited=0
