@@ -21,8 +21,8 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 8)) }
 
 const (
-	// walkFor is how long the test walks unless the environment variable TENON_WALK says otherwise: about four legs.
-	walkFor = 6 * time.Minute
+	// walkFor is how long the test walks unless the environment variable TENON_WALK says otherwise: about three legs.
+	walkFor = 4 * time.Minute
 	// fixedLegs is the number of first legs, whose seeds are their numbers, so that runs can be compared. The other legs
 	// have fresh seeds.
 	fixedLegs = 2
