@@ -2,6 +2,7 @@
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 .DEFAULT_GOAL := help
 
@@ -25,13 +26,17 @@ bin/golangci-lint: tools/golangci/go.mod tools/golangci/go.sum tools/build.sh
 .PHONY: tools
 tools: bin/helm bin/golangci-lint bin/workflowcheck ## Build the tools of make check: helm, golangci-lint, workflowcheck.
 
+# Static, and the same to the last bit in any directory: what goes in is the code, go.sum, the version of Go, VERSION and
+# COMMIT. The go command could stamp the commit itself, but not where an image is built, which has no .git.
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)"
+
 .PHONY: build
-build: ## Build bin/tenon.
-	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/tenon ./cmd/tenon
+build: ## Build bin/tenon, which runs in production, and bin/tenon-lab, the laboratory.
+	$(BUILD) -o bin/ ./cmd/tenon ./cmd/tenon-lab
 
 .PHONY: demo
 demo: lab build ## Demonstrate Tenon from start to finish in a laboratory of its own, and check the results.
-	bin/tenon demo
+	bin/tenon-lab demo
 
 # make check and make test use the same flags, so that the second finds the results of the first.
 TESTFLAGS := -timeout 40m

@@ -1,7 +1,7 @@
 // Package deploy holds what people apply to a cluster: the custom resource definitions, example resources, the Helm
 // chart, the IAM policies and the settings of Temporal's own chart.
 //
-// The definitions, the examples and the worker's permissions are embedded, because the laboratory on one machine (tenon dev)
+// The definitions, the examples and the worker's permissions are embedded, because the laboratory on one machine (tenon-lab dev)
 // applies the very files that people apply by hand. The definitions are generated from package api. The examples are written
 // by hand and name the cluster as ${CLUSTER_NAME}, which Example replaces.
 package deploy

@@ -1,7 +1,7 @@
 // Package lab runs everything Tenon needs on one machine, without containers: a real Kubernetes control plane (etcd,
 // kube-apiserver, kube-scheduler, kube-controller-manager), kwok in place of the kubelets, Temporal's development server
 // with its web UI, the simulated EC2 and Tenon's worker. Instead of the simulated EC2, the worker can have the provider kwok
-// (Options.Provider), which makes Nodes itself. `tenon dev` is the command line of this package; the end-to-end
+// (Options.Provider), which makes Nodes itself. `tenon-lab dev` is the command line of this package; the end-to-end
 // tests start the parts they need.
 //
 // # One directory

@@ -23,10 +23,10 @@ const (
 type Options struct {
 	// Dir is the lab's directory; Start creates it if it is missing.
 	Dir string
-	// Bin is the directory that holds kubelab, temporal and tenon.
+	// Bin is the directory that holds kubelab, temporal and tenon-lab.
 	Bin string
-	// Tenon is the program that runs the simulator and the worker; tenon in Bin when empty.
-	Tenon string
+	// TenonLab is the program that runs the simulator and the worker; tenon-lab in Bin when empty.
+	TenonLab string
 	// Supervisor is the name of a pid file for the calling process, next to those of the components; none when empty.
 	Supervisor string
 	// Cluster is the cluster's name. A directory keeps the name it was first started with.
@@ -87,8 +87,8 @@ func (o *Options) complete() error {
 			o.NodeLease = 2 * time.Hour
 		}
 	}
-	if o.Tenon == "" {
-		o.Tenon = filepath.Join(o.Bin, "tenon")
+	if o.TenonLab == "" {
+		o.TenonLab = filepath.Join(o.Bin, "tenon-lab")
 	}
 	for _, c := range o.Components {
 		if _, err := os.Stat(o.program(c)); err != nil {
@@ -104,7 +104,7 @@ func (o *Options) program(c Component) string {
 	case Temporal:
 		return filepath.Join(o.Bin, "temporal")
 	case EC2Sim, Worker:
-		return o.Tenon
+		return o.TenonLab
 	default:
 		return filepath.Join(o.Bin, "kubelab")
 	}

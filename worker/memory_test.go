@@ -34,14 +34,14 @@ const (
 func BenchmarkWorkerMemory(b *testing.B) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
-	tenon := filepath.Join(b.TempDir(), "tenon")
-	if output, err := exec.CommandContext(ctx, "go", "build", "-o", tenon, "../cmd/tenon").CombinedOutput(); err != nil {
-		b.Fatalf("build tenon: %v\n%s", err, output)
+	program := filepath.Join(b.TempDir(), "tenon-lab")
+	if output, err := exec.CommandContext(ctx, "go", "build", "-o", program, "../cmd/tenon-lab").CombinedOutput(); err != nil {
+		b.Fatalf("build tenon-lab: %v\n%s", err, output)
 	}
 	l, err := lab.Start(ctx, lab.Options{
 		Dir:        b.TempDir(),
 		Bin:        filepath.Join("..", "bin"),
-		Tenon:      tenon,
+		TenonLab:   program,
 		Components: []lab.Component{lab.Etcd, lab.APIServer, lab.Temporal, lab.EC2Sim, lab.Worker},
 		// No controller creates service accounts here.
 		Args: map[lab.Component][]string{lab.APIServer: {"--disable-admission-plugins=ServiceAccount"}},

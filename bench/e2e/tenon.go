@@ -27,17 +27,17 @@ type tenon struct {
 func (t *tenon) name() string { return "tenon" }
 
 func (t *tenon) build(ctx context.Context, dir string, sizes []size) error {
-	t.program, t.dir, t.sizes = filepath.Join(dir, "tenon"), dir, sizes
+	t.program, t.dir, t.sizes = filepath.Join(dir, "tenon-lab"), dir, sizes
 	if err := writeForEC2(t.file(), sizes); err != nil {
 		return err
 	}
-	return compile(ctx, "..", t.program, "./cmd/tenon")
+	return compile(ctx, "..", t.program, "./cmd/tenon-lab")
 }
 
 func (t *tenon) file() string { return filepath.Join(t.dir, "ec2-instance-types.json") }
 
 func (t *tenon) options(s setting) lab.Options {
-	return lab.Options{Tenon: t.program, BootDelay: s.boot, Args: map[lab.Component][]string{
+	return lab.Options{TenonLab: t.program, BootDelay: s.boot, Args: map[lab.Component][]string{
 		lab.EC2Sim: {"--catalogue=" + t.file(), "--ready-delay=0s"},
 		lab.Worker: {"--vm-memory-overhead-percent=" + strconv.FormatFloat(overhead(t.sizes), 'f', 6, 64)},
 	}}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tenon-sh/tenon/cloud/aws/cleanup"
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 )
 
 const (
@@ -55,7 +56,7 @@ What cannot be removed is named, and the exit code is 1; run the command again. 
   tenon cleanup --cluster shop --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
+			if err := program.FromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
 			if err := flags.validate(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tenon-sh/tenon/cloud/aws/nodegroups"
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 	"github.com/tenon-sh/tenon/internal/convert"
 	"github.com/tenon-sh/tenon/internal/nodegroup"
 )
@@ -39,7 +40,7 @@ func (g *groupFlags) clusterName() string {
 	if g.cluster != "" {
 		return g.cluster
 	}
-	return os.Getenv(environmentName("cluster"))
+	return os.Getenv(program.EnvironmentName("cluster"))
 }
 
 // runConvertGroups reads node groups, proposes manifests for them, and prints manifests and notes.

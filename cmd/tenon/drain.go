@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -142,7 +143,7 @@ type drains struct {
 // withDrains connects to Kubernetes and Temporal and then runs a command.
 func withDrains(flags *drainFlags, run func(context.Context, *drains, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := fromEnvironment(cmd.Flags()); err != nil {
+		if err := program.FromEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
 		if err := jsonOnly(flags.output); err != nil {

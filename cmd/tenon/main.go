@@ -1,29 +1,19 @@
-// Command tenon is Tenon's only binary: the worker that runs in a cluster, the laboratory on one machine, and the tool
+// Command tenon is what runs in production: the worker in a cluster, and the tool
 // that prepares a Temporal server, plans without a cluster, explains why a pod waits or a node is kept, shows and steers drains, and removes what a
 // deleted cluster left. This package contains only wiring and output: every sub-command lives in files named after it and
 // calls the packages that do the work.
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	// Budgets name time zones, and the image contains no time zone database.
 	_ "time/tzdata"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := newRootCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "tenon: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main(newRootCommand()) }
 
 // newRootCommand assembles the command tree.
 func newRootCommand() *cobra.Command {
@@ -38,14 +28,14 @@ replacement runs as a durable Temporal workflow.`,
 	}
 	root.AddCommand(newCleanupCommand())
 	root.AddCommand(newConvertCommand())
-	root.AddCommand(newDemoCommand())
-	root.AddCommand(newDevCommand())
 	root.AddCommand(newDrainCommand())
-	root.AddCommand(newEC2SimCommand())
 	root.AddCommand(newPlanCommand())
 	root.AddCommand(newSetupCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newWhyCommand())
-	root.AddCommand(newWorkerCommand())
+	root.AddCommand(program.NewWorkerCommand(program.NewBuild(version, commit), nil))
+	for _, name := range []string{"demo", "dev", "ec2sim"} {
+		root.AddCommand(newMovedCommand(name))
+	}
 	return root
 }

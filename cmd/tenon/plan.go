@@ -85,7 +85,7 @@ func (p *planFlags) set() *pflag.FlagSet {
 	f := pflag.NewFlagSet("plan", pflag.ContinueOnError)
 	f.StringArrayVarP(&p.files, "filename", "f", nil, "file or directory of manifests, or - for standard input; repeatable")
 	f.StringArrayVar(&p.nodePools, "nodepools", nil, "file or directory of NodePools and EC2NodeClasses to use instead of those among the manifests; repeatable")
-	f.StringVar(&p.account.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones, as tenon ec2sim takes it")
+	f.StringVar(&p.account.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones, as tenon-lab ec2sim takes it")
 	f.StringVar(&p.account.Region, "region", "", "region whose zones are planned with (default that of the Nodes and EC2NodeClasses, else "+offline.DefaultRegion+"); prices are those of us-east-1")
 	f.StringSliceVar(&p.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
 	f.StringVar(&p.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")

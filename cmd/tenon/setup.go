@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -38,7 +39,7 @@ file. On Temporal Cloud, create the namespace in its console and let setup check
   tenon setup --check -o json | jq -r '.[] | select(.state == "missing") | .name'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
+			if err := program.FromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
 			if err := jsonOnly(output); err != nil {

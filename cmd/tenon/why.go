@@ -14,6 +14,7 @@ import (
 	sdk "go.temporal.io/sdk/temporal"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -47,7 +48,7 @@ type inquiry struct {
 // withInquiry connects to Kubernetes and Temporal and then runs a command.
 func withInquiry(flags *whyFlags, run func(context.Context, *inquiry, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := fromEnvironment(cmd.Flags()); err != nil {
+		if err := program.FromEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
 		if err := jsonOnly(flags.output); err != nil {

@@ -32,7 +32,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s := &story{Options: o, began: time.Now()}
 	s.say("starting a laboratory: Kubernetes, Temporal, a simulated EC2, Tenon")
-	l, err := lab.Start(ctx, lab.Options{Dir: o.Dir, Bin: o.Bin, Tenon: o.Tenon})
+	l, err := lab.Start(ctx, lab.Options{Dir: o.Dir, Bin: o.Bin, TenonLab: o.TenonLab})
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,8 @@ import (
 type Options struct {
 	// Dir is the lab's directory; empty means a temporary directory that is removed afterwards.
 	Dir string
-	// Bin is the directory that holds kubelab and temporal; Tenon is the path of the tenon program.
-	Bin, Tenon string
+	// Bin is the directory that holds kubelab and temporal. TenonLab and Tenon are the paths of these programs.
+	Bin, TenonLab, Tenon string
 	// Pods is the number of pods to create; at least 20.
 	Pods int
 	// Out receives the output.

@@ -15,15 +15,27 @@ import (
 // all tests share one file in the module's bin directory, which go build leaves alone while it is up to date.
 func Build(t testing.TB, dir string) string {
 	t.Helper()
-	program := filepath.Join(dir, "tenon")
-	if err := build(root(t), program); err != nil {
-		t.Fatalf("build tenon: %v", err)
+	return build(t, dir, "tenon")
+}
+
+// BuildLab does the same with tenon-lab, the program of a lab's simulator and worker.
+func BuildLab(t testing.TB, dir string) string {
+	t.Helper()
+	return build(t, dir, "tenon-lab")
+}
+
+func build(t testing.TB, dir, name string) string {
+	t.Helper()
+	program := filepath.Join(dir, name)
+	if err := copyOf(root(t), name, program); err != nil {
+		t.Fatalf("build %s: %v", name, err)
 	}
 	return program
 }
 
-func build(root, program string) (err error) {
-	shared := filepath.Join(root, "bin", "test", "tenon")
+// copyOf brings the file that all tests share up to date, and copies it.
+func copyOf(root, name, program string) (err error) {
+	shared := filepath.Join(root, "bin", "test", name)
 	if err := os.MkdirAll(filepath.Dir(shared), 0o755); err != nil {
 		return err
 	}
@@ -35,7 +47,7 @@ func build(root, program string) (err error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	compile := exec.Command("go", "build", "-ldflags=-s -w", "-o", shared, "./cmd/tenon")
+	compile := exec.Command("go", "build", "-ldflags=-s -w", "-o", shared, "./cmd/"+name)
 	compile.Dir = root
 	if out, err := compile.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)

@@ -84,17 +84,17 @@ func buildWithClock(t testing.TB) *clock {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &clock{file: filepath.Join(dir, "clock"), program: filepath.Join(dir, "tenon")}
+	c := &clock{file: filepath.Join(dir, "clock"), program: filepath.Join(dir, "tenon-lab")}
 	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.step(0); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", c.program, "./cmd/tenon")
+	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", c.program, "./cmd/tenon-lab")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build tenon with a clock of its own: %v\n%s", err, out)
+		t.Fatalf("build tenon-lab with a clock of its own: %v\n%s", err, out)
 	}
 	return c
 }

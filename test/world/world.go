@@ -36,11 +36,13 @@ type World struct {
 	Temporal temporal.Client
 	Lab      *lab.Lab
 	options  lab.Options
+	// tenon is the path of the production program.
+	tenon string
 }
 
 // Options are the differences that a test wants.
 type Options struct {
-	// Worker, Simulator and Temporal are further flags of tenon worker, tenon ec2sim and the Temporal server.
+	// Worker, Simulator and Temporal are further flags of the worker, the simulator and the Temporal server.
 	Worker, Simulator, Temporal []string
 	// WorkerEnv are further environment variables of the worker, as NAME=VALUE.
 	WorkerEnv []string
@@ -102,8 +104,8 @@ func Start(t testing.TB, o Options) *World {
 	if o.BootDelay == 0 {
 		o.BootDelay = 2 * time.Second
 	}
-	w := &World{T: t, options: lab.Options{
-		Dir: dir, Bin: bin, Tenon: labtest.Build(t, dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS, Large: o.Large, Provider: o.Provider,
+	w := &World{T: t, tenon: labtest.Build(t, dir), options: lab.Options{
+		Dir: dir, Bin: bin, TenonLab: labtest.BuildLab(t, dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS, Large: o.Large, Provider: o.Provider,
 		Args: map[lab.Component][]string{
 			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log"), "--audit-log-maxsize=4096"},
 			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator, lab.Temporal: o.Temporal,
@@ -382,14 +384,15 @@ func (w *World) Tenon(args ...string) (string, error) {
 }
 
 // Command returns the tenon command, ready to be started, with the environment of the laboratory and none of this machine's
-// AWS, Kubernetes and Temporal settings. A worker gets a worker's permissions in AWS. The command ends with the test.
+// AWS, Kubernetes and Temporal settings. A worker is that of tenon-lab, which obeys failpoints, and gets a worker's
+// permissions in AWS. The command ends with the test.
 func (w *World) Command(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(w.Context(), w.options.Tenon, args...)
-	cmd.Env = lab.Environ()
-	env := w.Lab.Env()
+	program, env := w.tenon, w.Lab.Env()
 	if len(args) > 0 && args[0] == "worker" {
-		env = w.Lab.WorkerEnv()
+		program, env = w.options.TenonLab, w.Lab.WorkerEnv()
 	}
+	cmd := exec.CommandContext(w.Context(), program, args...)
+	cmd.Env = lab.Environ()
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}

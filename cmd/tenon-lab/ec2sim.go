@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 )
 
 // newEC2SimCommand runs a simulated AWS account as a process.
@@ -29,13 +30,13 @@ With --policies, callers are limited to IAM policies: POLICIES/worker/launch.jso
 key "worker". Access keys without a directory may do everything.
 
 ` + ec2sim.ControlHelp,
-		Example: `  tenon ec2sim --listen 127.0.0.1:4566 --state /tmp/sim/state --kubeconfig $KUBECONFIG --cluster tenon
+		Example: `  tenon-lab ec2sim --listen 127.0.0.1:4566 --state /tmp/sim/state --kubeconfig $KUBECONFIG --cluster tenon
   AWS_ENDPOINT_URL=http://127.0.0.1:4566 aws ec2 describe-instances
-  tenon ec2sim --policies /tmp/policies   # and AWS_ACCESS_KEY_ID=worker for /tmp/policies/worker/*.json
+  tenon-lab ec2sim --policies /tmp/policies   # and AWS_ACCESS_KEY_ID=worker for /tmp/policies/worker/*.json
   curl -X PUT 127.0.0.1:4566/_sim/faults -d '{"capacity":[{"instanceType":"m5.*","zone":"us-east-1a"}]}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
+			if err := program.FromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
 			log, err := zap.NewProduction()

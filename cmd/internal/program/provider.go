@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"context"
@@ -6,17 +6,17 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/cloud/kwok"
-	"github.com/tenon-sh/tenon/internal/failpoint"
 	"github.com/tenon-sh/tenon/worker"
 )
 
@@ -26,10 +26,12 @@ const (
 	providerKwok = "kwok"
 )
 
-func providers() []string { return []string{providerAWS, providerKwok} }
-
-func errProvider(name string) error {
-	return fmt.Errorf("--provider %q: must be one of %v", name, providers())
+// CheckProvider returns an error about a value of --provider that is none.
+func CheckProvider(name string) error {
+	if all := []string{providerAWS, providerKwok}; !slices.Contains(all, name) {
+		return fmt.Errorf("--provider %q: must be one of %v", name, all)
+	}
+	return nil
 }
 
 // providerFlags are the settings of all providers, and which one a worker has.
@@ -47,10 +49,10 @@ func (p *providerFlags) add(flags *pflag.FlagSet) {
 
 // validate returns an error about the first invalid flag.
 func (p *providerFlags) validate() error {
-	switch {
-	case !slices.Contains(providers(), p.name):
-		return errProvider(p.name)
-	case p.name != providerKwok && p.kwok.catalogue != "":
+	if err := CheckProvider(p.name); err != nil {
+		return err
+	}
+	if p.name != providerKwok && p.kwok.catalogue != "" {
 		return fmt.Errorf("--kwok-catalogue: is for --provider %s only", providerKwok)
 	}
 	return p.aws.validate()
@@ -95,15 +97,12 @@ func (a *awsFlags) validate() error {
 	return nil
 }
 
-// connect makes the AWS provider of a worker. points is nil unless the worker is under test.
-func (a *awsFlags) connect(ctx context.Context, to *worker.Connections, cluster string, points *failpoint.Points, log *zap.Logger) error {
+// connect makes the AWS provider of a worker. load are further options of the SDK's configuration.
+func (a *awsFlags) connect(ctx context.Context, to *worker.Connections, cluster string, load []func(*config.LoadOptions) error, log *zap.Logger) error {
 	options := aws.Options{
 		Cluster: cluster, ClusterEndpoint: a.endpoint, ClusterCA: a.caBundle, ServiceCIDR: a.serviceCIDR,
 		ServerVersion: serverVersion(to.Kubernetes), VMMemoryOverhead: &a.memoryOverhead,
-		ReservedENIs: a.reservedENIs, DisableDryRun: a.disableDryRun, IsolatedVPC: a.isolatedVPC, ZonalShift: a.zonalShift, Log: log,
-	}
-	if points != nil {
-		options.Load = append(options.Load, config.WithHTTPClient(points.AWS(http.NewBuildableClient())))
+		ReservedENIs: a.reservedENIs, DisableDryRun: a.disableDryRun, IsolatedVPC: a.isolatedVPC, ZonalShift: a.zonalShift, Load: load, Log: log,
 	}
 	provider, err := aws.New(ctx, options)
 	if err != nil {
@@ -112,6 +111,22 @@ func (a *awsFlags) connect(ctx context.Context, to *worker.Connections, cluster 
 	to.Cloud, to.Interruptions = provider, provider.Interruptions(a.interruptionQueue)
 	to.LearnFrom = provider.LearnFrom
 	return nil
+}
+
+// serverVersion asks the API server for its minor version.
+func serverVersion(kubernetes *rest.Config) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
+		client, err := discovery.NewDiscoveryClientForConfig(kubernetes)
+		if err != nil {
+			return "", err
+		}
+		info, err := client.ServerVersion()
+		if err != nil {
+			return "", err
+		}
+		// EKS writes the minor version with a plus sign: 34+.
+		return info.Major + "." + strings.TrimSuffix(info.Minor, "+"), nil
+	}
 }
 
 // kwokFlags are the settings of the kwok provider.

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"regexp"
@@ -14,7 +14,7 @@ func TestBuildID(t *testing.T) {
 		{why: "two builds of no version differ", version: "dev", want: `^dev-[0-9a-f]{12}$`},
 		{why: "so do those of a changed tree", version: "v0.1.0-dirty", want: `^v0\.1\.0-dirty-[0-9a-f]{12}$`},
 	} {
-		got, err := buildID(row.version)
+		got, err := NewBuild(row.version, "").ID()
 		if err != nil || !regexp.MustCompile(row.want).MatchString(got) {
 			t.Errorf("%s: %s is build %q, %v", row.why, row.version, got, err)
 		}

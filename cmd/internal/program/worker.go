@@ -1,24 +1,21 @@
-package main
+package program
 
 import (
 	"context"
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/go-logr/zapr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	kubeconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tenon-sh/tenon/internal/failpoint"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
 )
@@ -27,7 +24,11 @@ import (
 // its garbage is small compared to its live heap.
 const workerGCPercent = 50
 
-func newWorkerCommand() *cobra.Command {
+// A Change alters what a worker connects with before it connects, and returns further options of the AWS SDK's configuration.
+type Change func(to *worker.Connections, log *zap.Logger) (load []func(*config.LoadOptions) error, err error)
+
+// NewWorkerCommand returns the command that runs a worker of this build. The change is nil in production.
+func NewWorkerCommand(build Build, change Change) *cobra.Command {
 	settings := worker.DefaultConfig()
 	var provider providerFlags
 	cmd := &cobra.Command{
@@ -43,15 +44,15 @@ through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
   TEMPORAL_ADDRESS=temporal:7233 TENON_CLUSTER=my-eks-cluster tenon worker`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
+			if err := FromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
 			if settings.BuildID == "" {
-				build, err := buildID(version)
+				id, err := build.ID()
 				if err != nil {
 					return err
 				}
-				settings.BuildID = build
+				settings.BuildID = id
 			}
 			if err := settings.Validate(); err != nil {
 				return err
@@ -59,7 +60,7 @@ through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
 			if err := provider.validate(); err != nil {
 				return err
 			}
-			return runWorker(cmd.Context(), settings, provider)
+			return runWorker(cmd.Context(), settings, provider, build, change)
 		},
 	}
 	settings.Flags(cmd.Flags())
@@ -67,7 +68,7 @@ through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
 	return cmd
 }
 
-func runWorker(ctx context.Context, settings worker.Config, provider providerFlags) error {
+func runWorker(ctx context.Context, settings worker.Config, provider providerFlags, build Build, change Change) error {
 	log, err := newLogger(settings.LogLevel)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 	sdk.SetBinaryChecksum(settings.BuildID)
 	klog.SetLogger(zapr.NewLogger(log))
 	logf.SetLogger(zapr.NewLogger(log))
-	log.Info("configuration", zap.String("version", currentVersion().Version), zap.Any("worker", settings), zap.String("provider", fmt.Sprintf("%+v", provider)))
+	log.Info("configuration", zap.String("version", build.Version), zap.Any("worker", settings), zap.String("provider", fmt.Sprintf("%+v", provider)))
 	kubernetes, err := kubeconfig.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API server (set KUBECONFIG, or run in a pod): %w", err)
@@ -93,48 +94,21 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 	}
 	defer server.Client.Close()
 	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server}
-	points, err := installFailpoints(&connections, log)
-	if err != nil {
-		return err
+	var load []func(*config.LoadOptions) error
+	if change != nil {
+		if load, err = change(&connections, log); err != nil {
+			return err
+		}
 	}
 	if provider.name == providerKwok {
 		err = provider.kwok.connect(&connections, settings.Cluster)
 	} else {
-		err = provider.aws.connect(ctx, &connections, settings.Cluster, points, log)
+		err = provider.aws.connect(ctx, &connections, settings.Cluster, load, log)
 	}
 	if err != nil {
 		return err
 	}
 	return worker.Run(ctx, settings, connections, log)
-}
-
-// serverVersion asks the API server for its minor version.
-func serverVersion(kubernetes *rest.Config) func(context.Context) (string, error) {
-	return func(context.Context) (string, error) {
-		client, err := discovery.NewDiscoveryClientForConfig(kubernetes)
-		if err != nil {
-			return "", err
-		}
-		info, err := client.ServerVersion()
-		if err != nil {
-			return "", err
-		}
-		// EKS writes the minor version with a plus sign: 34+.
-		return info.Major + "." + strings.TrimSuffix(info.Minor, "+"), nil
-	}
-}
-
-// installFailpoints makes the worker kill itself where a test asks for it through the environment. It returns nil where no
-// test does.
-func installFailpoints(to *worker.Connections, log *zap.Logger) (*failpoint.Points, error) {
-	points, err := failpoint.FromEnvironment()
-	if err != nil || points == nil {
-		return nil, err
-	}
-	log.Warn("this worker is under test: it kills itself at failpoints, or waits for a shorter time", zap.String("points", os.Getenv(failpoint.PointsVariable)))
-	to.Kubernetes.Wrap(points.Kubernetes)
-	to.Interceptors = append(to.Interceptors, points.Interceptor())
-	return points, nil
 }
 
 // newLogger logs JSON lines to standard error.

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"errors"
@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fromEnvironment sets every flag that was not set on the command line from its environment variable, if that exists:
+// FromEnvironment sets every flag that was not set on the command line from its environment variable, if that exists:
 // TENON_BATCH_IDLE_DURATION for --batch-idle-duration.
-func fromEnvironment(flags *pflag.FlagSet) error {
+func FromEnvironment(flags *pflag.FlagSet) error {
 	var wrong []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		name := environmentName(f.Name)
+		name := EnvironmentName(f.Name)
 		value, set := os.LookupEnv(name)
 		if !set || f.Changed {
 			return
@@ -26,7 +26,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(wrong...)
 }
 
-// environmentName is the environment variable of a flag.
-func environmentName(flag string) string {
+// EnvironmentName is the environment variable of a flag.
+func EnvironmentName(flag string) string {
 	return "TENON_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

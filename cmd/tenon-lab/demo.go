@@ -15,17 +15,20 @@ func newDemoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show what Tenon does on a laboratory of its own, and check every step",
-		Long: `Starts a laboratory (see "tenon dev"), creates pending pods and waits for their nodes, drains a node by hand
+		Long: `Starts a laboratory (see "tenon-lab dev"), creates pending pods and waits for their nodes, drains a node by hand
 while a PodDisruptionBudget blocks it, scales everything to zero and waits until every node and instance is gone.
 It ends with a timeline, and exits 0 only if each step was observed.`,
-		Example: "  tenon demo\n  tenon demo --pods 500 --dir /tmp/demo",
+		Example: "  tenon-lab demo\n  tenon-lab demo --pods 500 --dir /tmp/demo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			executable, err := os.Executable()
 			if err != nil {
 				return fmt.Errorf("finding this program: %w", err)
 			}
-			options.Tenon = executable
+			options.TenonLab, options.Tenon = executable, filepath.Join(filepath.Dir(executable), "tenon")
+			if _, err := os.Stat(options.Tenon); err != nil {
+				return fmt.Errorf("the demonstration drains nodes with the program tenon, which has to be in the same directory as this one (make build): %w", err)
+			}
 			if options.Bin == "" {
 				options.Bin = filepath.Dir(executable)
 			}

@@ -12,17 +12,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// devStopTimeout limits how long `tenon dev stop` waits for an orderly shutdown.
+// devStopTimeout limits how long `tenon-lab dev stop` waits for an orderly shutdown.
 const devStopTimeout = 90 * time.Second
 
 // devQueue is the SQS queue through which the simulated EC2 sends interruption notices to the worker.
 const devQueue = "interruptions"
 
-// devFlags are the flags of `tenon dev`.
+// devFlags are the flags of `tenon-lab dev`.
 type devFlags struct {
 	dir       string
 	bin       string
@@ -41,16 +42,16 @@ func newDevCommand() *cobra.Command {
 		Short: "Run Kubernetes, Temporal, a simulated EC2 and Tenon on this machine",
 		Long: `Runs a laboratory as child processes of this command: a real Kubernetes control plane, a real Temporal
 server with its web UI, a simulated EC2 that speaks HTTP, and Tenon's worker. It says "ready" when
-everything works, and runs until Ctrl-C or "tenon dev stop".
+everything works, and runs until Ctrl-C or "tenon-lab dev stop".
 
 Everything is kept in one directory. Started again on it, the laboratory goes on where it was, however
 it ended. DIR/env exports what kubectl, temporal, tenon and the AWS tools need to reach it; DIR/logs has
 a log per process, DIR/pids its process id.`,
-		Example: `  tenon dev --dir /tmp/lab
+		Example: `  tenon-lab dev --dir /tmp/lab
   . /tmp/lab/env && kubectl get nodepools
   curl $AWS_ENDPOINT_URL/_sim/interrupt -d '{"instances":["i-..."]}'  # EC2 takes a spot instance back
-  tenon dev stop --dir /tmp/lab
-  tenon dev --dir /tmp/kwok --provider kwok  # no EC2: a cluster of KWOKNodeClasses`,
+  tenon-lab dev stop --dir /tmp/lab
+  tenon-lab dev --dir /tmp/kwok --provider kwok  # no EC2: a cluster of KWOKNodeClasses`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDev(cmd.Context(), cmd.OutOrStdout(), flags)
@@ -84,8 +85,8 @@ func runDev(ctx context.Context, out io.Writer, flags devFlags) error {
 	if flags.cluster != "" && !worker.ValidCluster(flags.cluster) {
 		return fmt.Errorf("--cluster %q: must be 1 to 100 letters, digits, hyphens and underscores, and begin with a letter or digit", flags.cluster)
 	}
-	if !slices.Contains(providers(), flags.provider) {
-		return errProvider(flags.provider)
+	if err := program.CheckProvider(flags.provider); err != nil {
+		return err
 	}
 	args := map[lab.Component][]string{}
 	if flags.provider == lab.ProviderAWS {
@@ -95,7 +96,7 @@ func runDev(ctx context.Context, out io.Writer, flags devFlags) error {
 	l, err := lab.Start(ctx, lab.Options{
 		Dir:        flags.dir,
 		Bin:        flags.bin,
-		Tenon:      executable,
+		TenonLab:   executable,
 		Supervisor: "dev",
 		Cluster:    flags.cluster,
 		Components: components,
@@ -144,8 +145,8 @@ func newDevStopCommand(flags *devFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "stop",
 		Short:   "Stop the laboratory of a directory",
-		Long:    `Stops every process of the laboratory and waits until the last is gone. Its data stays, "tenon dev" resumes it.`,
-		Example: "  tenon dev stop --dir /tmp/lab",
+		Long:    `Stops every process of the laboratory and waits until the last is gone. Its data stays, "tenon-lab dev" resumes it.`,
+		Example: "  tenon-lab dev stop --dir /tmp/lab",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), devStopTimeout)
