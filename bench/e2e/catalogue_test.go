@@ -8,7 +8,7 @@ import (
 	kwok "sigs.k8s.io/karpenter/kwok/cloudprovider"
 	kwokoptions "sigs.k8s.io/karpenter/kwok/options"
 
-	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	known "github.com/tenon-sh/tenon/cloud/catalogue"
 )
 
 // TestBothBuyTheSame checks that the two files the rivals read sell the same machines at the same prices.
@@ -28,7 +28,7 @@ func TestBothBuyTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	machines, err := ec2sim.LoadCatalogue(ours)
+	machines, err := known.Load(ours)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 )
 
 // The seeded account. Every simulator has the same one, so ids can be written into fixtures.
@@ -73,22 +75,10 @@ type account struct {
 }
 
 // zone is an Availability Zone or a Local Zone.
-type zone struct{ name, id, local string } // local: the group of a Local Zone, such as us-east-1-bos-1
+type zone = catalogue.Zone
 
-// localZone parses the name of a Local Zone (AWS Local Zones User Guide, "Available Local Zones"): us-east-1-bos-1a is in
-// the group us-east-1-bos-1, and has the id use1-bos1-az1.
-func localZone(region, name string) (zone, bool) {
-	rest, ok := strings.CutPrefix(name, region+"-")
-	city, number, dashed := strings.Cut(rest, "-")
-	if !ok || !dashed || len(city) != 3 || len(number) != 2 || number[1] < 'a' || number[1] > 'z' {
-		return zone{}, false
-	}
-	id := fmt.Sprintf("%s-%s%c-az%d", shortRegion(region), city, number[0], number[1]-'a'+1)
-	return zone{name: name, id: id, local: name[:len(name)-1]}, true
-}
-
-// localFamilies are the few instance families of Local Zones ("AWS Local Zones features" lists them for each zone).
-var localFamilies = []string{"t3", "c5d", "r5d", "g4dn"}
+// offered reports whether a zone has the type at all.
+func (a *account) offered(t *InstanceType, zoneName string) bool { return t.Offered(zoneName, a.zones) }
 
 func newAccount(cluster, region string, zoneNames []string) (*account, error) {
 	if len(zoneNames) > 7 {
@@ -97,19 +87,14 @@ func newAccount(cluster, region string, zoneNames []string) (*account, error) {
 	a := &account{region: region, cluster: cluster, network: accountID}
 	discovery := map[string]string{"karpenter.sh/discovery": cluster}
 	for i, name := range zoneNames {
-		letter, ok := strings.CutPrefix(name, region)
-		z, local := localZone(region, name)
-		switch {
-		case local:
-			letter = strings.TrimPrefix(letter, "-")
-		case !ok || len(letter) != 1 || letter[0] < 'a' || letter[0] > 'z':
-			return nil, fmt.Errorf("zone %q is not a zone of %s", name, region)
-		default:
-			z = zone{name: name, id: fmt.Sprintf("%s-az%d", shortRegion(region), letter[0]-'a'+1)}
+		z, err := catalogue.ParseZone(region, name)
+		if err != nil {
+			return nil, err
 		}
+		letter := strings.TrimPrefix(strings.TrimPrefix(name, region), "-")
 		a.zones = append(a.zones, z)
 		a.subnets = append(a.subnets, &subnet{
-			ID: fmt.Sprintf("subnet-0a5e7e%010d", i+1), Zone: z.name, ZoneID: z.id,
+			ID: fmt.Sprintf("subnet-0a5e7e%010d", i+1), Zone: z.Name, ZoneID: z.ID,
 			Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, byte(32 * (i + 1)), 0}), 19),
 			Tags: withName(discovery, cluster+"-private-"+letter, map[string]string{
 				"kubernetes.io/role/internal-elb": "1", "kubernetes.io/cluster/" + cluster: "shared",
@@ -157,7 +142,7 @@ func (a *account) add(subnets []Subnet) error {
 		}
 		tags := maps.Clone(a.subnets[0].Tags)
 		tags["Name"] = fmt.Sprintf("%s-private-%d", a.cluster, len(a.subnets)+1)
-		a.subnets = append(a.subnets, &subnet{ID: fmt.Sprintf("subnet-0a5e7e%010d", len(a.subnets)+1), Zone: z.name, ZoneID: z.id, Prefix: prefix, onlyIPv4: want.OnlyIPv4, Tags: tags})
+		a.subnets = append(a.subnets, &subnet{ID: fmt.Sprintf("subnet-0a5e7e%010d", len(a.subnets)+1), Zone: z.Name, ZoneID: z.ID, Prefix: prefix, onlyIPv4: want.OnlyIPv4, Tags: tags})
 	}
 	return nil
 }
@@ -173,28 +158,9 @@ func withName(base map[string]string, name string, more map[string]string) map[s
 	return tags
 }
 
-// shortRegion abbreviates a region as in zone ids: us-east-1 becomes use1.
-func shortRegion(region string) string {
-	parts := strings.Split(region, "-")
-	if len(parts) < 3 {
-		return region
-	}
-	short := parts[0]
-	for _, word := range parts[1 : len(parts)-1] {
-		for _, direction := range []string{"north", "south", "central", "east", "west"} {
-			if rest, ok := strings.CutPrefix(word, direction); ok {
-				short += direction[:1]
-				word = rest
-			}
-		}
-		short += word[:min(1, len(word))]
-	}
-	return short + parts[len(parts)-1]
-}
-
 func (a *account) zone(name string) (zone, bool) {
 	for _, z := range a.zones {
-		if z.name == name {
+		if z.Name == name {
 			return z, true
 		}
 	}
@@ -203,7 +169,7 @@ func (a *account) zone(name string) (zone, bool) {
 
 func (a *account) zoneByID(id string) (zone, bool) {
 	for _, z := range a.zones {
-		if z.id == id {
+		if z.ID == id {
 			return z, true
 		}
 	}

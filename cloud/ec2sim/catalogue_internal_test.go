@@ -1,12 +1,16 @@
 package ec2sim
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tenon-sh/tenon/cloud/catalogue"
+)
 
 // Every type has a network card for each of its EFA interfaces. The first card also has room for one beside the primary
 // interface.
 func TestEveryEFAHasItsCard(t *testing.T) {
 	t.Parallel()
-	c, err := BuiltinCatalogue()
+	c, err := catalogue.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}

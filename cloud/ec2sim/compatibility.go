@@ -11,11 +11,11 @@ func checkMachine(spec *launchSpec, t *InstanceType) error {
 	if err := checkInterfaces(spec.Interfaces, t); err != nil {
 		return err
 	}
-	if spec.Nested == "enabled" && !t.nested() {
+	if spec.Nested == "enabled" && !t.NestedVirtualization() {
 		return refuse("InvalidParameterCombination", "Nested virtualization is not supported for the instance type %s", t.Name)
 	}
 	// Nitro Enclaves User Guide, "Requirements".
-	if spec.Enclave != nil && *spec.Enclave && !t.enclaves() {
+	if spec.Enclave != nil && *spec.Enclave && !t.Enclaves() {
 		return refuse("InvalidParameterCombination", "Enclaves are not supported for the instance type %s", t.Name)
 	}
 	return nil
@@ -24,13 +24,13 @@ func checkMachine(spec *launchSpec, t *InstanceType) error {
 // checkInterfaces checks interfaces against the limits of the network cards ("Network cards", "Maximum IP addresses per
 // network interface"), the number and position of EFA interfaces, and the features that need Nitro.
 func checkInterfaces(interfaces []interfaceSpec, t *InstanceType) error {
-	cards, efas := t.networkXML().Cards, map[int]int{}
+	cards, efas := t.NetworkCards(), map[int]int{}
 	for _, n := range interfaces {
 		efaOnly := n.Type == "efa-only"
 		switch {
 		case n.CardIndex >= len(cards):
 			return refuse("InvalidParameterCombination", "Network card index %d exceeds the limit for %s", n.CardIndex, t.Name)
-		case n.DeviceIndex >= cards[n.CardIndex].MaxInterfaces:
+		case n.DeviceIndex >= cards[n.CardIndex].Interfaces:
 			return refuse("AttachmentLimitExceeded", "Interface count %d exceeds the limit for %s", n.DeviceIndex+1, t.Name)
 		// "Amazon EC2 security group connection tracking": the timeouts need Nitro.
 		case n.Tracking && t.Hypervisor != "nitro" && !t.BareMetal:
@@ -75,63 +75,16 @@ func (n *interfaceSpec) addressed() bool {
 	return n.Ipv4PrefixCount+n.Ipv6PrefixCount+n.Ipv6Count+n.SecondaryCount > 0 || n.PublicIP != nil
 }
 
-// enclaves reports whether the type supports Nitro Enclaves: Nitro types with at least four vCPUs, or two on Graviton,
-// except burstable types and bare metal (Nitro Enclaves User Guide, "Requirements").
-func (t *InstanceType) enclaves() bool {
-	least := 4
-	if t.Arch == "arm64" {
-		least = 2
-	}
-	return t.Hypervisor == "nitro" && !t.Burstable && !t.BareMetal && t.VCPUs >= least
-}
-
-// bootModes returns the boot modes of the type (EC2 User Guide, "Requirements for UEFI boot mode" of "Instance launch
-// behavior with Amazon EC2 boot modes"): Graviton has UEFI only, Xen and bare metal of Intel and AMD legacy BIOS only,
-// Nitro both.
-func (t *InstanceType) bootModes() []string {
-	switch {
-	case t.Arch == "arm64":
-		return []string{"uefi"}
-	case t.Hypervisor == "xen" || t.BareMetal:
-		return []string{"legacy-bios"}
-	}
-	return []string{"legacy-bios", "uefi"}
-}
-
 // checkBoot refuses an image that the type cannot boot. An image without a boot mode boots in the type's default one, and
 // so does one that prefers UEFI if the type has no UEFI ("Amazon EC2 boot modes"). The code of the refusal is not
 // documented. Nitro requires an image with ENA (re:Post, "Why do I get the error that Enhanced networking with the
 // Elastic Network Adapter is required").
 func (im *image) checkBoot(t *InstanceType) error {
-	if (im.BootMode == "uefi" || im.BootMode == "legacy-bios") && !slices.Contains(t.bootModes(), im.BootMode) {
+	if (im.BootMode == "uefi" || im.BootMode == "legacy-bios") && !slices.Contains(t.BootModes(), im.BootMode) {
 		return refuse("InvalidParameterCombination", "The boot mode '%s' of the AMI is not supported by the instance type %s.", im.BootMode, t.Name)
 	}
 	if im.NoENA && t.Hypervisor != "xen" {
 		return refuse("InvalidParameterCombination", "Enhanced networking with the Elastic Network Adapter (ENA) is required for the '%s' instance type. Ensure that you are using an AMI that is enabled for ENA.", t.Name)
 	}
 	return nil
-}
-
-// nested reports whether the type supports nested virtualization: those of the 8th Intel generation do (EC2 User Guide,
-// "Use nested virtualization to run hypervisors in Amazon EC2 instances").
-func (t *InstanceType) nested() bool {
-	family, _, _ := strings.Cut(t.Name, ".")
-	return !t.BareMetal && (family == "c8i" || family == "m8i" || family == "r8i")
-}
-
-// processorFeatures returns the additional features of the type's processor.
-func (t *InstanceType) processorFeatures() []string {
-	if t.nested() {
-		return []string{"nested-virtualization"}
-	}
-	return nil
-}
-
-// strategies returns the strategies of placement groups that the type supports: burstable types and M7i-flex are not for
-// cluster groups (EC2 User Guide, "Placement strategies for your placement groups").
-func (t *InstanceType) strategies() []string {
-	if t.Burstable || strings.HasPrefix(t.Name, "m7i-flex.") {
-		return []string{placementPartition, placementSpread}
-	}
-	return []string{placementCluster, placementPartition, placementSpread}
 }

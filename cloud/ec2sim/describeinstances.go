@@ -77,9 +77,9 @@ func (ia *instanceAnswers) attributes(i *instance, now time.Time) attributes {
 		case "availability-zone":
 			return one(i.Zone)
 		case "availability-zone-id":
-			return one(ia.account.zoneOf(i).id)
+			return one(ia.account.zoneOf(i).ID)
 		case "architecture":
-			return one(ia.catalogue.Type(i.Type).ec2Arch())
+			return one(ia.catalogue.Type(i.Type).EC2Arch())
 		case "image-id":
 			return one(i.Image)
 		case "subnet-id":

@@ -18,7 +18,7 @@
 // An instance stores instants, not a state: when it was launched, will run, was ended. Its state at any moment follows
 // from the clock (instance.go). Nothing has to be advanced, and after an hour of downtime the simulator finds every
 // instance in the state it would have reached. Spot prices and pool depths follow from names and the hour since the
-// server began (market.go), so runs are repeatable.
+// server began (package catalogue), so runs are repeatable.
 //
 // # What exists
 //
@@ -35,7 +35,7 @@
 // karpenter.sh/discovery=<cluster>; Amazon's images of Amazon Linux 2023 and 2, Bottlerocket and Windows with their SSM
 // parameters, and further images and parameters, of this and of other accounts, from Options or the control endpoint; any
 // IAM role; one EKS cluster, of IPv4 or of IPv6; capacity reservations and placement groups as they are created. The
-// instance types are real ones (catalogue.txt).
+// instance types are real ones (package catalogue).
 //
 // # Nodes
 //
@@ -54,7 +54,7 @@
 // have no instances.
 //
 // Reading order: apierror, params, filter, paging, tags, call, modelexceptions, model, modelquery, modeljson, unsupported,
-// sqsquery, protocol, journal, guard, account, catalogue, market, userdata, nodeconfig, bootstrapscript,
+// sqsquery, protocol, journal, guard, account, machines, userdata, nodeconfig, bootstrapscript,
 // bottlerocketsettings, powershell, launchspec, instance, faults, calls, throttle, injector, fleet, idempotency,
 // tagsets, authorize, iam, roles, sts, eks, zonalshift, pricing, sqs, rules, events, instancetypes, image,
 // amazonimages, compatibility, images, describeimages, ownimages, ssm, addresses, launchtemplate, launchorder, launchtemplates,

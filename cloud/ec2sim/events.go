@@ -49,7 +49,7 @@ func (ev *events) reservation(id string, at time.Time) event {
 		"instance-action": "terminate", "instance-termination-time": at.Add(time.Duration(spotNotice)).UTC().Format(time.RFC3339),
 	})
 	if i := ev.instances.rows[id]; i != nil {
-		e.detail["azId"] = ev.account.zoneOf(i).id
+		e.detail["azId"] = ev.account.zoneOf(i).ID
 	}
 	e.resources = ev.account.arn("ec2", "instance/"+id)
 	return e

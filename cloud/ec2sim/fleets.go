@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 )
 
 // errSilent marks a dry pool that the answer does not mention.
@@ -15,7 +17,7 @@ var errSilent = errors.New("not said")
 type fleets struct {
 	*table[fleet]
 	account   *account
-	market    market
+	market    catalogue.Market
 	tokens    *clientTokens
 	faults    *injector
 	templates *launchTemplates
@@ -109,7 +111,7 @@ func (fs *fleets) parseCandidate(p *params, t *launchTemplate, version *template
 			if !ok {
 				return nil, invalidValue("Invalid availability zone id: [%s]", id)
 			}
-			over.Zone = z.name
+			over.Zone = z.Name
 		}
 		c.xml.Overrides = overridesXML{
 			InstanceType: p.str("InstanceType"), SubnetID: p.str("SubnetId"), Zone: p.str("AvailabilityZone"),
@@ -191,7 +193,7 @@ func (fs *fleets) candidatesFor(c *call, f *fleet, r *fleetRequest, market strin
 			spec.Tags = mergeTagSpecifications(spec.Tags, withoutKind(r.tags, "instance"))
 			order.spec = &spec
 			k.order = &order
-			k.price = fs.market.price(order.pool(), order.itype, c.at)
+			k.price = order.pool().price(fs.market, order.itype, c.at)
 			k.depth = spotDepth(order.itype, order.subnet.Zone)
 			if k.maxPrice > 0 && order.spot && k.price > k.maxPrice {
 				k.refusal = refuse("SpotMaxPriceTooLow", "Your Spot request price of %g is lower than the minimum required Spot request fulfillment price of %g.", k.maxPrice, k.price)

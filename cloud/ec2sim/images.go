@@ -74,8 +74,8 @@ func (is *images) forLaunch(id string, t *InstanceType) (*image, error) {
 	if !im.visible() {
 		return nil, notAuthorized(im)
 	}
-	if im.Arch != t.ec2Arch() {
-		return nil, invalidValue("The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", t.ec2Arch(), im.Arch)
+	if im.Arch != t.EC2Arch() {
+		return nil, invalidValue("The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", t.EC2Arch(), im.Arch)
 	}
 	return im, im.checkBoot(t)
 }

@@ -1,6 +1,10 @@
 package ec2sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/tenon-sh/tenon/cloud/catalogue"
+)
 
 // Instance is a simulated instance in its true state, without lag.
 type Instance struct {
@@ -58,7 +62,7 @@ func (s *Server) Cost() Cost {
 			c.ByType[i.Type]++
 		}
 	}
-	c.USDPerHr = roundPrice(c.USDPerHr)
+	c.USDPerHr = catalogue.RoundPrice(c.USDPerHr)
 	return c
 }
 

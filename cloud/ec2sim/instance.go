@@ -214,7 +214,7 @@ func (i *instance) ipv6() string {
 func (a *account) zoneOf(i *instance) zone {
 	z, ok := a.zone(i.Zone)
 	if !ok {
-		z.name = i.Zone
+		z.Name = i.Zone
 	}
 	return z
 }

@@ -1,7 +1,6 @@
 package ec2sim
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,17 +141,17 @@ type neuronCoresXML struct {
 	Version int `xml:"version"`
 }
 
-func (t *InstanceType) xml() instanceTypeXML {
+func typeXML(t *InstanceType) instanceTypeXML {
 	cpu := cpuOptions(t)
 	x := instanceTypeXML{
 		Type: t.Name, CurrentGeneration: t.CurrentGeneration, FreeTier: t.Name == "t2.micro" || t.Name == "t3.micro",
 		UsageClasses: t.UsageClasses, RootDevices: []string{"ebs"}, Virtualization: []string{"hvm"}, BareMetal: t.BareMetal,
-		Hypervisor: t.Hypervisor, Processor: processorXML{[]string{t.ec2Arch()}, t.ClockGHz, t.CPUManufacturer, t.processorFeatures()},
-		VCPU: vcpuXML{t.VCPUs, cpu.Cores, cpu.Threads}, MemoryMiB: t.MemoryMiB, Placement: t.strategies(),
-		Burstable: t.Burstable, DedicatedHosts: !t.Burstable, AutoRecovery: t.NVMeGB+t.DiskGB == 0, BootModes: t.bootModes(),
-		Enclaves: "unsupported", Network: t.networkXML(), EBS: t.ebsXML(),
+		Hypervisor: t.Hypervisor, Processor: processorXML{[]string{t.EC2Arch()}, t.ClockGHz, t.CPUManufacturer, t.ProcessorFeatures()},
+		VCPU: vcpuXML{t.VCPUs, cpu.Cores, cpu.Threads}, MemoryMiB: t.MemoryMiB, Placement: t.PlacementStrategies(),
+		Burstable: t.Burstable, DedicatedHosts: !t.Burstable, AutoRecovery: t.NVMeGB+t.DiskGB == 0, BootModes: t.BootModes(),
+		Enclaves: "unsupported", Network: networkOf(t), EBS: ebsOf(t),
 	}
-	if t.enclaves() {
+	if t.Enclaves() {
 		x.Enclaves = "supported"
 	}
 	switch {
@@ -177,15 +176,10 @@ func (t *InstanceType) xml() instanceTypeXML {
 	return x
 }
 
-// networkXML distributes the interfaces over the network cards: DefaultCardENIs on each card, and the remainder on the
-// last one.
-func (t *InstanceType) networkXML() networkXML {
-	cards := 1
-	if t.DefaultCardENIs > 0 && t.MaxENIs > t.DefaultCardENIs {
-		cards = int(math.Ceil(float64(t.MaxENIs) / float64(t.DefaultCardENIs)))
-	}
+func networkOf(t *InstanceType) networkXML {
+	cards := t.NetworkCards()
 	x := networkXML{
-		Performance: t.NetworkText, MaxInterfaces: t.MaxENIs, MaxCards: cards, IPv4PerInterface: t.IPv4PerENI,
+		Performance: t.NetworkText, MaxInterfaces: t.MaxENIs, MaxCards: len(cards), IPv4PerInterface: t.IPv4PerENI,
 		IPv6PerInterface: t.IPv4PerENI, IPv6: true, ENA: "required", EFA: t.EFAs > 0, EncryptionTransit: t.EncryptionTransit,
 	}
 	if t.EFAs > 0 {
@@ -194,21 +188,13 @@ func (t *InstanceType) networkXML() networkXML {
 	if t.Hypervisor == "xen" {
 		x.ENA = "supported"
 	}
-	left := t.MaxENIs
-	for n := range cards {
-		share := min(left, t.DefaultCardENIs)
-		if n == cards-1 {
-			share = left
-		}
-		left -= share
-		x.Cards = append(x.Cards, networkCardXML{
-			n, t.NetworkText, share, float64(t.NetworkMbps) / 1000 / float64(cards), float64(t.NetworkPeakMbps) / 1000 / float64(cards),
-		})
+	for n, card := range cards {
+		x.Cards = append(x.Cards, networkCardXML{n, t.NetworkText, card.Interfaces, card.BaselineGbps, card.PeakGbps})
 	}
 	return x
 }
 
-func (t *InstanceType) ebsXML() ebsInfoXML {
+func ebsOf(t *InstanceType) ebsInfoXML {
 	x := ebsInfoXML{Optimized: "default", Encryption: "supported", NVMe: "required"}
 	if t.Hypervisor == "xen" {
 		x.NVMe = "unsupported"
@@ -245,11 +231,11 @@ func (it *instanceTypes) describe(c *call) (any, error) {
 			return nil, refuse("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
 		}
 	}
-	found := it.catalogue.types
+	found := it.catalogue.Types()
 	if len(names) > 0 {
 		found = slices.DeleteFunc(slices.Clone(found), func(t *InstanceType) bool { return !slices.Contains(names, t.Name) })
 	}
-	found, err := sift(found, parseFilters(c.form), (*InstanceType).attributes)
+	found, err := sift(found, parseFilters(c.form), attributesOf)
 	if err != nil {
 		return nil, err
 	}
@@ -259,13 +245,13 @@ func (it *instanceTypes) describe(c *call) (any, error) {
 	}
 	out := describeInstanceTypesXML{Next: next}
 	for _, t := range page {
-		out.Types = append(out.Types, t.xml())
+		out.Types = append(out.Types, typeXML(t))
 	}
 	return out, nil
 }
 
-// attributes returns the type's values for the filters of DescribeInstanceTypes.
-func (t *InstanceType) attributes() attributes {
+// attributesOf returns the type's values for the filters of DescribeInstanceTypes.
+func attributesOf(t *InstanceType) attributes {
 	cpu := cpuOptions(t)
 	return func(name string) ([]string, bool) {
 		one := func(v string) ([]string, bool) { return []string{v}, true }
@@ -293,7 +279,7 @@ func (t *InstanceType) attributes() attributes {
 		case "memory-info.size-in-mib":
 			return number(t.MemoryMiB)
 		case "processor-info.supported-architecture":
-			return one(t.ec2Arch())
+			return one(t.EC2Arch())
 		case "processor-info.sustained-clock-speed-in-ghz":
 			return one(strconv.FormatFloat(t.ClockGHz, 'f', -1, 64))
 		case "supported-root-device-type":
@@ -303,7 +289,7 @@ func (t *InstanceType) attributes() attributes {
 		case "supported-virtualization-type":
 			return one("hvm")
 		case "supported-boot-mode":
-			return t.bootModes(), true
+			return t.BootModes(), true
 		case "vcpu-info.default-vcpus":
 			return number(int64(t.VCPUs))
 		case "vcpu-info.default-cores":
@@ -340,17 +326,17 @@ func (it *instanceTypes) describeOfferings(c *call) (any, error) {
 	kind := c.form.str("LocationType")
 	setDefault(&kind, "region")
 	var all []offeringXML
-	for _, t := range it.catalogue.types {
+	for _, t := range it.catalogue.Types() {
 		if kind == "region" {
 			all = append(all, offeringXML{t.Name, kind, it.account.region})
 			continue
 		}
 		for _, z := range it.account.zones {
-			location, ok := map[string]string{"availability-zone": z.name, "availability-zone-id": z.id}[kind]
+			location, ok := map[string]string{"availability-zone": z.Name, "availability-zone-id": z.ID}[kind]
 			if !ok {
 				return nil, invalidValue("The location type '%s' is not valid", kind)
 			}
-			if it.account.offered(t, z.name) {
+			if it.account.offered(t, z.Name) {
 				all = append(all, offeringXML{t.Name, kind, location})
 			}
 		}

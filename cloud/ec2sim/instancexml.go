@@ -137,8 +137,8 @@ func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 	t, z := ia.catalogue.Type(i.Type), ia.account.zoneOf(i)
 	x := instanceXML{
 		ID: i.ID, ImageID: i.Image, State: stateXML{state.code, state.name}, KeyName: i.KeyName, LaunchIndex: i.LaunchIndex,
-		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{Zone: i.Zone, ZoneID: z.id, Partition: i.Partition, Tenancy: i.Tenancy},
-		Monitoring: monitoringXML{"disabled"}, SourceCheck: true, Architecture: t.ec2Arch(), RootDeviceType: "ebs", RootDeviceName: rootDevice,
+		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{Zone: i.Zone, ZoneID: z.ID, Partition: i.Partition, Tenancy: i.Tenancy},
+		Monitoring: monitoringXML{"disabled"}, SourceCheck: true, Architecture: t.EC2Arch(), RootDeviceType: "ebs", RootDeviceName: rootDevice,
 		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.shownTags(now)), Hypervisor: "xen",
 		SpotRequest: i.SpotRequest, EBSOptimized: i.EBSOptimized, ENA: true, Platform: "Linux/UNIX", CPU: cpuOptions(t),
 	}
@@ -216,13 +216,8 @@ func (ia *instanceAnswers) interfaceXML(i *instance, n networkInterface) attache
 	return a
 }
 
-// cpuOptions derives cores and threads from the vCPUs: x86 types have two threads per core, except AMD types from the 7th
-// generation on and T2, which have one, as Graviton does.
+// cpuOptions returns cores and threads.
 func cpuOptions(t *InstanceType) cpuOptionsXML {
-	family, _, _ := strings.Cut(t.Name, ".")
-	single := t.Arch == "arm64" || family == "t2" || t.CPUManufacturer == "AMD" && (strings.Contains(family, "7a") || strings.Contains(family, "8a"))
-	if single || t.VCPUs == 1 {
-		return cpuOptionsXML{t.VCPUs, 1}
-	}
-	return cpuOptionsXML{t.VCPUs / 2, 2}
+	cores, threads := t.Cores()
+	return cpuOptionsXML{cores, threads}
 }

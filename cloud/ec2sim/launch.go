@@ -74,8 +74,8 @@ func (l *launcher) obtain(o *launchOrder, index int, now time.Time) (*instance, 
 	if err := l.faults.poolRefuses(o.pool(), capacity != nil); err != nil {
 		return nil, err
 	}
-	if z, _ := l.account.zone(o.subnet.Zone); o.spot && z.local != "" {
-		return nil, refuse("Unsupported", "Spot is not supported in your requested Availability Zone (%s).", z.name)
+	if z, _ := l.account.zone(o.subnet.Zone); o.spot && z.Local != "" {
+		return nil, refuse("Unsupported", "Spot is not supported in your requested Availability Zone (%s).", z.Name)
 	}
 	if o.spot && !o.itype.Supports("spot") {
 		return nil, refuse("InvalidFleetConfiguration", "The instance type %s is not supported for Spot", o.itype.Name)

@@ -33,16 +33,16 @@ func (n *network) describeZones(c *call) (any, error) {
 	}
 	var all []zoneXML
 	for _, z := range n.account.zones {
-		if len(names)+len(ids) > 0 && !slices.Contains(names, z.name) && !slices.Contains(ids, z.id) {
+		if len(names)+len(ids) > 0 && !slices.Contains(names, z.Name) && !slices.Contains(ids, z.ID) {
 			continue
 		}
 		x := zoneXML{
-			Name: z.name, ID: z.id, State: "available", Region: n.account.region, Group: n.account.region + "-zg-1",
+			Name: z.Name, ID: z.ID, State: "available", Region: n.account.region, Group: n.account.region + "-zg-1",
 			Border: n.account.region, OptIn: "opt-in-not-required", Type: "availability-zone",
 		}
-		if z.local != "" {
-			x.Group, x.Border, x.OptIn, x.Type = z.local, z.local, "opted-in", "local-zone"
-			x.Parent, x.ParentID = n.account.zones[0].name, n.account.zones[0].id
+		if z.Local != "" {
+			x.Group, x.Border, x.OptIn, x.Type = z.Local, z.Local, "opted-in", "local-zone"
+			x.Parent, x.ParentID = n.account.zones[0].Name, n.account.zones[0].ID
 		}
 		all = append(all, x)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 )
 
 const nodeConfigMIME = `MIME-Version: 1.0
@@ -45,7 +47,7 @@ spec:
 
 func testMachine(t *testing.T, typeName, userData string) *machine {
 	t.Helper()
-	c, err := BuiltinCatalogue()
+	c, err := catalogue.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +299,7 @@ func TestPowerShellDoesNotRun(t *testing.T) {
 // the advertised memory minus 7.5 %.
 func TestVisibleMemoryCoversEstimate(t *testing.T) {
 	t.Parallel()
-	c, err := BuiltinCatalogue()
+	c, err := catalogue.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package ec2sim
 import (
 	"fmt"
 
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
@@ -48,8 +49,8 @@ type parts struct {
 }
 
 // newParts creates the parts, with empty tables that the journal then fills.
-func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *parts {
-	now, prices := opts.Now, newMarket(opts.MarketSeed, opts.Now())
+func newParts(opts *Options, a *account, types *Catalogue, j *journal) *parts {
+	now, prices := opts.Now, catalogue.NewMarket(opts.MarketSeed, opts.Now())
 	instanceRows, reservationRows := newTable[instance](j, "instance"), newTable[capacityReservation](j, "reservation")
 	fleetRows, profileRows := newTable[fleet](j, "fleet"), newTable[instanceProfile](j, "profile")
 	p := &parts{account: a}
@@ -64,7 +65,7 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 	}
 	p.shifts = &zonalShifts{table: newTable[zonalShift](j, "zonalShift"), account: a, eks: p.eks}
 	p.iam = &iam{account: a, faults: p.faults, profiles: profileRows, roles: newTable[role](j, "role")}
-	p.pricing = &pricing{account: a, catalogue: catalogue}
+	p.pricing = &pricing{account: a, catalogue: types}
 	p.sqs = &sqs{table: newTable[queue](j, "queue"), account: a, now: now, posted: make(chan struct{})}
 	p.sts = &sts{account: a}
 	p.rules = &eventRules{table: newTable[eventRule](j, "rule"), account: a}
@@ -81,23 +82,23 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 	p.network = &network{account: a}
 	p.groups = &securityGroups{account: a, faults: p.faults, own: newTable[securityGroup](j, "group"), tags: tags, instances: instanceRows}
 	p.addresses = &addresses{
-		now: now, cni: opts.CNI, ipv6: opts.IPv6, catalogue: catalogue, faults: p.faults, instances: instanceRows,
+		now: now, cni: opts.CNI, ipv6: opts.IPv6, catalogue: types, faults: p.faults, instances: instanceRows,
 		counters: newTable[addressCounter](j, "addresses"), inUse: map[string]map[string]bool{}, further: map[string]int{},
 	}
 	p.subnets = &subnets{account: a, options: newTable[subnetOptions](j, "subnet"), tags: tags, addresses: p.addresses}
 	p.volumes = &volumes{images: p.images, instances: instanceRows}
-	p.types = &instanceTypes{account: a, catalogue: catalogue}
-	p.prices = &spotPrices{account: a, catalogue: catalogue, market: prices}
+	p.types = &instanceTypes{account: a, catalogue: types}
+	p.prices = &spotPrices{account: a, catalogue: types, market: prices}
 
 	p.templates = &launchTemplates{table: newTable[launchTemplate](j, "template"), account: a, faults: p.faults, tokens: tokens}
-	p.reservations = &capacityReservations{table: reservationRows, account: a, catalogue: catalogue, tokens: tokens, instances: instanceRows}
+	p.reservations = &capacityReservations{table: reservationRows, account: a, catalogue: types, tokens: tokens, instances: instanceRows}
 	p.placements = &placementGroups{table: newTable[placementGroup](j, "placementGroup"), account: a, faults: p.faults, instances: instanceRows}
 	p.instances = &instances{
 		table: instanceRows, faults: p.faults, addresses: p.addresses, events: p.events, reservations: reservationRows,
 		shuttingDownFor: opts.ShuttingDownFor, keepTerminated: opts.KeepTerminated, changed: make(chan struct{}, 1),
 	}
 	p.launcher = &launcher{
-		account: a, catalogue: catalogue, images: p.images, groups: p.groups, subnets: p.subnets, addresses: p.addresses, iam: p.iam,
+		account: a, catalogue: types, images: p.images, groups: p.groups, subnets: p.subnets, addresses: p.addresses, iam: p.iam,
 		volumes: p.volumes, reservations: p.reservations, placements: p.placements, faults: p.faults, instances: p.instances, userData: newTable[userData](j, "userdata"),
 		pendingFor: opts.PendingFor, bootDelay: opts.BootDelay, readyDelay: opts.ReadyDelay,
 	}
@@ -107,10 +108,10 @@ func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *part
 		templates: p.templates, ssm: p.ssm,
 	}
 	answers := &instanceAnswers{
-		account: a, catalogue: catalogue, images: p.images, groups: p.groups, reservations: reservationRows, profiles: profileRows,
+		account: a, catalogue: types, images: p.images, groups: p.groups, reservations: reservationRows, profiles: profileRows,
 		placements: p.placements.table,
 	}
-	p.instanceAPI = &instanceAPI{catalogue: catalogue, instances: p.instances, answers: answers}
+	p.instanceAPI = &instanceAPI{catalogue: types, instances: p.instances, answers: answers}
 	p.runs = &runs{tokens: tokens, faults: p.faults, templates: p.templates, launcher: p.launcher, instances: p.instances, answers: answers}
 	p.fleets = &fleets{
 		table: fleetRows, account: a, market: prices, tokens: tokens, faults: p.faults, templates: p.templates, launcher: p.launcher,

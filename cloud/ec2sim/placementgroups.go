@@ -81,7 +81,7 @@ func (pg *placementGroups) forLaunch(spec *launchSpec, t *InstanceType) (*placem
 		return nil, unknownPlacementGroup(spec.PlacementID + spec.PlacementGroup)
 	case spec.Tenancy == "host":
 		return nil, refuse("InvalidParameterCombination", "Dedicated Hosts cannot be in a placement group")
-	case !slices.Contains(t.strategies(), g.Strategy):
+	case !slices.Contains(t.PlacementStrategies(), g.Strategy):
 		return nil, refuse("InvalidParameterCombination", "Placement groups of the strategy %s are not supported by the instance type %s", g.Strategy, t.Name)
 	case dedicated && g.Strategy == placementSpread:
 		return nil, refuse("InvalidParameterCombination", "Dedicated Instances cannot be in a placement group of the strategy spread")

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 )
 
 // product is one entry of the AWS price list: an instance type with an operating system, a tenancy and a capacity status.
@@ -53,7 +55,7 @@ func (pr *pricing) products(t *InstanceType) []product {
 		a["operation"] = map[string]string{"Linux": "RunInstances", "Windows": "RunInstances:0002"}[os]
 		a["usagetype"] = map[string]string{"Shared": "BoxUsage:", "Dedicated": "DedicatedUsage:"}[tenancy] + t.Name
 		sku := strings.ToUpper(strconv.FormatUint(uint64(unit("sku", t.Name, os, tenancy, status)*(1<<53)), 36))
-		return product{fmt.Sprintf("%016s", sku), family, a, roundPrice(usd * perDollar), code}
+		return product{fmt.Sprintf("%016s", sku), family, a, catalogue.RoundPrice(usd * perDollar), code}
 	}
 	if t.BareMetal {
 		return []product{
@@ -135,7 +137,7 @@ func (pr *pricing) getProducts(c *call) (any, error) {
 		return nil, refuse("InvalidParameterException", "MaxResults must be between 1 and 100")
 	}
 	var found []product
-	for _, t := range pr.catalogue.types {
+	for _, t := range pr.catalogue.Types() {
 		for _, p := range pr.products(t) {
 			keep := true
 			for _, f := range in.Filters {

@@ -194,7 +194,7 @@ func (cr *capacityReservations) xml(r *capacityReservation, now time.Time) capac
 		Match: r.Match, CreateDate: timestamp(r.CreatedAt), Kind: r.Kind, Interruptible: r.Interruptible, Tags: tagsXML(r.Tags),
 	}
 	if z, ok := cr.account.zone(r.Zone); ok {
-		x.ZoneID = z.id
+		x.ZoneID = z.ID
 	}
 	if r.Allocated > 0 {
 		x.Allocation = &allocatedXML{r.Allocated, r.Allocated, "active", r.AllocatedTo, "adhoc"}

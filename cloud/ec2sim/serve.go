@@ -3,6 +3,8 @@ package ec2sim
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -31,8 +33,13 @@ func protocolOf(c *call) protocol {
 	return queryProtocol
 }
 
-// ServeHTTP serves the AWS APIs, and the control endpoint below /_sim/.
+// ServeHTTP serves the AWS APIs, and the control endpoint below /_sim/. It refuses whatever a browser sends for a page of another
+// origin: whoever visits a page while a simulator runs on the same machine has not asked for that.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := foreign(r); err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
 	if strings.HasPrefix(r.URL.Path, "/_sim/") {
 		controlAPI{s}.serve(w, r)
 		return
@@ -64,6 +71,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(out.status)
 	_, _ = w.Write(out.body) // fails only if the client has hung up
+}
+
+// sameOrigin knows requests that a browser sends for a page of another origin by their headers.
+var sameOrigin = http.NewCrossOriginProtection()
+
+// foreign returns an error about a request that is not its sender's own. Names other than the machine's own do not count as its
+// origin: a page could have its name resolve to 127.0.0.1. Reading is refused as well, since a page reads what it may send.
+func foreign(r *http.Request) error {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return sameOrigin.Check(r)
+	}
+	parsed, err := url.Parse(origin)
+	if err != nil || parsed.Host != r.Host || !local(parsed.Hostname()) {
+		return fmt.Errorf("this request comes from a page of %q, not from this machine", origin)
+	}
+	return nil
+}
+
+// local reports whether a host is this machine, or an address.
+func local(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost"
 }
 
 // plan draws the faults for a call.

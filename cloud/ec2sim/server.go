@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 )
 
 // Server is a simulated AWS account with one region. It is an http.Handler; Start serves it on an address of its own.
@@ -33,7 +35,7 @@ func New(opts Options) (*Server, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	catalogue, err := loadCatalogue(opts.CatalogueFile)
+	types, err := catalogue.LoadOrBuiltin(opts.CatalogueFile)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +44,7 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	j := newJournal(opts.StateFile)
-	s := &Server{parts: newParts(&opts, account, catalogue, j), opts: opts, log: opts.Log, calls: newCallLog()}
+	s := &Server{parts: newParts(&opts, account, types, j), opts: opts, log: opts.Log, calls: newCallLog()}
 	s.handlers = s.actions()
 	if err := j.open(); err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func (s *Server) Start() error {
 		s.done.Go(func() { s.kubelets.run(ctx) })
 	}
 	s.log.Info("simulated AWS is listening", zap.String("url", s.URL()), zap.String("cluster", s.opts.Cluster),
-		zap.String("region", s.opts.Region), zap.Int("instanceTypes", len(s.types.catalogue.types)))
+		zap.String("region", s.opts.Region), zap.Int("instanceTypes", len(s.types.catalogue.Types())))
 	return nil
 }
 

@@ -4,13 +4,15 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 )
 
 // spotPrices provides the prices of instances, and handles DescribeSpotPriceHistory.
 type spotPrices struct {
 	account   *account
 	catalogue *Catalogue
-	market    market
+	market    catalogue.Market
 }
 
 type spotPriceXML struct {
@@ -36,18 +38,18 @@ func (sp *spotPrices) describe(c *call) (any, error) {
 	zoneName := c.form.str("AvailabilityZone")
 	_, perDollar := sp.account.currency()
 	var all []spotPriceXML
-	for _, t := range sp.catalogue.types {
+	for _, t := range sp.catalogue.Types() {
 		if !t.Supports(capacitySpot) || t.PriceUSD == 0 || len(types) > 0 && !slices.Contains(types, t.Name) {
 			continue
 		}
 		for _, z := range sp.account.zones {
-			if z.local != "" || !sp.account.offered(t, z.name) || zoneName != "" && zoneName != z.name {
+			if z.Local != "" || !sp.account.offered(t, z.Name) || zoneName != "" && zoneName != z.Name {
 				continue
 			}
-			price := strconv.FormatFloat(perDollar*sp.market.spotPrice(t, z.name, c.at), 'f', 6, 64)
+			price := strconv.FormatFloat(perDollar*sp.market.SpotPrice(t, z.Name, c.at), 'f', 6, 64)
 			for _, product := range []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"} {
 				if len(products) == 0 && product == "Linux/UNIX" || slices.Contains(products, product) {
-					all = append(all, spotPriceXML{t.Name, product, price, timestamp(sp.market.since(c.at)), z.name, z.id})
+					all = append(all, spotPriceXML{t.Name, product, price, timestamp(sp.market.Since(c.at)), z.Name, z.ID})
 				}
 			}
 		}
@@ -72,7 +74,7 @@ func (sp *spotPrices) describe(c *call) (any, error) {
 // hourly returns the price of an instance per hour at an instant.
 func (sp *spotPrices) hourly(i *instance, at time.Time) float64 {
 	if t := sp.catalogue.Type(i.Type); t != nil {
-		return sp.market.price(i.pool(), t, at)
+		return i.pool().price(sp.market, t, at)
 	}
 	return 0
 }

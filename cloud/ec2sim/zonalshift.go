@@ -35,7 +35,7 @@ func (z *zonalShifts) getManagedResource(c *call) (any, error) {
 	}
 	weights, shifts := map[string]float64{}, []any{}
 	for _, zone := range z.account.zones {
-		weights[zone.id] = 1
+		weights[zone.ID] = 1
 	}
 	for _, shift := range z.sorted() {
 		if !c.at.Before(shift.EndsAt) {
@@ -60,7 +60,7 @@ func (z *zonalShifts) shift(name string, lasts time.Duration, now time.Time) err
 		z.del(shift.ID)
 	}
 	if lasts > 0 {
-		shift := &zonalShift{ID: newID("zs"), Zone: zone.id, StartedAt: now, EndsAt: now.Add(lasts)}
+		shift := &zonalShift{ID: newID("zs"), Zone: zone.ID, StartedAt: now, EndsAt: now.Add(lasts)}
 		z.put(shift.ID, shift)
 	}
 	return nil

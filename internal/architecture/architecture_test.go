@@ -114,6 +114,11 @@ var bans = []struct {
 		reach:  []string{Module + "/workflows", "go.temporal.io"},
 	},
 	{
+		reason: "production has no failpoints, simulator or laboratory: tenon-lab has",
+		tree:   "cmd/tenon",
+		reach:  []string{Module + "/internal/failpoint", Module + "/cloud/ec2sim", Module + "/lab", Module + "/test", Module + "/cmd/tenon-lab"},
+	},
+	{
 		reason: "the resources are data",
 		tree:   "api",
 		reach:  []string{"k8s.io/client-go", "github.com/aws/aws-sdk-go-v2", "go.temporal.io"},

@@ -1,31 +1,29 @@
 // Package offline says what could be launched for an EC2NodeClass without asking AWS: for plans of manifests on a
 // machine that has neither network nor credentials.
 //
-// It computes nothing itself. The provider of package aws, which sizes and prices instance types for the worker, runs
-// against an AWS account that package ec2sim simulates in this process. The transport between them is a function call: no
+// It computes nothing itself. The provider of package aws, which sizes and prices instance types for the worker, asks the AWS
+// SDK as it always does, and the SDK's clients get their answers from this package (answers.go) instead of from AWS. No
 // socket is opened, and neither the environment nor the AWS configuration files are read. So capacity, allocatable and
 // labels of a node are those a worker would plan with, whatever AMI family and kubelet settings its class has. Prices are
-// those of us-east-1; spot prices are the simulator's, mostly 30 to 60 % of on-demand.
+// those of us-east-1; spot prices are invented (package catalogue), mostly 30 to 60 % of on-demand.
 //
 // What only an account can tell is taken from the status of a class that comes from a cluster. Otherwise it is assumed, and
 // a note says so: subnet selectors match a subnet in every zone, image selectors match an image for either architecture.
 // Capacity reservations are never known.
+//
+// Reading order: machines, answers, offline.
 package offline
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go/middleware"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,28 +31,24 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/aws"
-	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 )
 
-// DefaultRegion is the region that is simulated unless another is asked for.
+// DefaultRegion is the region that is planned with unless another is asked for.
 const DefaultRegion = "us-east-1"
 
-// account is the name of the simulated account: the cluster it belongs to, and the value of its discovery tags.
-const account = "offline"
-
-// Options say which part of AWS to simulate.
+// Options say which part of AWS to answer for.
 type Options struct {
 	// Region defaults to DefaultRegion.
 	Region string
 	// Zones are the zones' names; the region's a, b and c by default.
 	Zones []string
-	// CatalogueFile is a JSON file of instance types, as ec2sim.LoadCatalogue reads it; empty means the built-in ones.
+	// CatalogueFile is a JSON file of instance types, as catalogue.Load reads it; empty means the built-in ones.
 	CatalogueFile string
 }
 
-// Account is a simulated AWS account that resolves classes. Close stops it.
+// Account is an assumed AWS account that resolves classes. Close stops it.
 type Account struct {
-	sim      *ec2sim.Server
 	provider *aws.Provider
 	region   string
 }
@@ -64,28 +58,38 @@ func New(options Options) (*Account, error) {
 	if options.Region == "" {
 		options.Region = DefaultRegion
 	}
-	// The simulator is as slow as EC2 unless told otherwise; a nanosecond is as good as no latency.
-	sim, err := ec2sim.New(ec2sim.Options{
-		Cluster: account, Region: options.Region, Zones: options.Zones, CatalogueFile: options.CatalogueFile, Latency: time.Nanosecond,
-	})
+	if len(options.Zones) == 0 {
+		options.Zones = []string{options.Region + "a", options.Region + "b", options.Region + "c"}
+	}
+	types, err := catalogue.LoadOrBuiltin(options.CatalogueFile)
 	if err != nil {
 		return nil, err
 	}
-	provider, err := aws.NewFromConfig(awssdk.Config{
-		Region: options.Region, BaseEndpoint: awssdk.String("http://offline.invalid"), HTTPClient: played{sim},
-		Credentials: credentials.NewStaticCredentialsProvider("offline", "offline", ""),
-	}, aws.Options{
-		// What the provider would otherwise ask EKS for.
-		Cluster: account, ClusterEndpoint: "https://offline.invalid", ClusterCA: "offline", ServiceCIDR: "10.100.0.0/16", KubernetesVersion: "1.36",
-		DisableDryRun: true,
-	})
-	if err != nil {
-		return nil, errors.Join(err, sim.Close())
+	opened := time.Now()
+	a := &answers{region: options.Region, types: types, market: catalogue.NewMarket(0, opened), opened: opened}
+	for _, name := range options.Zones {
+		zone, err := catalogue.ParseZone(options.Region, name)
+		if err != nil {
+			return nil, err
+		}
+		a.zones = append(a.zones, zone)
 	}
-	return &Account{sim: sim, provider: provider, region: options.Region}, nil
+	provider, err := aws.NewFromConfig(awssdk.Config{Region: options.Region, APIOptions: []func(*middleware.Stack) error{a.install}}, assumptions())
+	if err != nil {
+		return nil, err
+	}
+	return &Account{provider: provider, region: options.Region}, nil
 }
 
-// Region is the region that is simulated.
+// assumptions are what the provider would otherwise ask EKS for.
+func assumptions() aws.Options {
+	return aws.Options{
+		Cluster: account, ClusterEndpoint: "https://offline.invalid", ClusterCA: "offline", ServiceCIDR: "10.100.0.0/16", KubernetesVersion: "1.36",
+		DisableDryRun: true,
+	}
+}
+
+// Region is the region of the account.
 func (a *Account) Region() string { return a.region }
 
 // VolumePrice returns what the volumes of one node of a class cost per hour, in the currency of the region's prices.
@@ -98,10 +102,10 @@ func (a *Account) Excluded(class *awsv1.EC2NodeClass) []cloud.Exclusion {
 	return a.provider.Excluded(class)
 }
 
-// Close stops the simulator and the provider's background work.
+// Close stops the provider's background work.
 func (a *Account) Close() error {
 	a.provider.Close()
-	return a.sim.Close()
+	return nil
 }
 
 // InstanceTypes returns what can be launched for a class, ordered by name, and notes for people about what was assumed about
@@ -143,7 +147,7 @@ func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) 
 	return types, notes, nil
 }
 
-// assumed returns the class with selectors that match in the simulated account, and notes on what that assumes.
+// assumed returns the class with selectors that match in the assumed account, and notes on what that assumes.
 func assumed(class *awsv1.EC2NodeClass) (*awsv1.EC2NodeClass, []string) {
 	copied := class.DeepCopy()
 	var notes []string
@@ -189,41 +193,3 @@ func anyImages() []awsv1.AMI {
 	}
 	return images
 }
-
-// played hands requests of the SDK to the simulator.
-type played struct{ sim http.Handler }
-
-// Do implements aws.HTTPClient.
-func (p played) Do(request *http.Request) (*http.Response, error) {
-	answer := &answer{header: http.Header{}, status: http.StatusOK}
-	request = request.Clone(request.Context())
-	request.RequestURI, request.Host = request.URL.RequestURI(), request.URL.Host
-	if request.Body == nil {
-		request.Body = http.NoBody
-	}
-	p.sim.ServeHTTP(answer, request)
-	return answer.response(request), nil
-}
-
-// answer collects what the simulator writes.
-type answer struct {
-	header http.Header
-	once   sync.Once
-	status int
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-func (a *answer) WriteHeader(status int)      { a.once.Do(func() { a.status = status }) }
-
-func (a *answer) response(request *http.Request) *http.Response {
-	return &http.Response{
-		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: a.header,
-		Body: nopCloser{&a.body}, ContentLength: int64(a.body.Len()), Request: request,
-	}
-}
-
-type nopCloser struct{ *bytes.Buffer }
-
-func (nopCloser) Close() error { return nil }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
@@ -270,11 +271,11 @@ func (s seen) nodeGroups(t *testing.T) {
 }
 
 func (s seen) types(t *testing.T) {
-	catalogue, err := ec2sim.BuiltinCatalogue()
+	sold, err := catalogue.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := catalogue.Types()
+	all := sold.Types()
 	if want := (len(all) + 99) / 100; s.TypePages != want || len(s.Types) != len(all) {
 		t.Errorf("%d types on %d pages of 100, want %d on %d", len(s.Types), s.TypePages, len(all), want)
 	}
@@ -307,7 +308,7 @@ func (s seen) types(t *testing.T) {
 	if diff := cmp.Diff(armMetal, s.ArmMetal); diff != "" {
 		t.Errorf("types by filter (-want +got):\n%s", diff)
 	}
-	if want := []float64{catalogue.Type("m5.large").PriceUSD}; !slices.Equal(s.OnDemand, want) {
+	if want := []float64{sold.Type("m5.large").PriceUSD}; !slices.Equal(s.OnDemand, want) {
 		t.Errorf("the price list has %v for m5.large, want %v", s.OnDemand, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tenon-sh/tenon/cloud/catalogue"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
@@ -44,7 +45,7 @@ func words(line string) []string { return strings.Fields(line) }
 func TestCLIReads(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{})
-	catalogue, err := ec2sim.BuiltinCatalogue()
+	sold, err := catalogue.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestCLIReads(t *testing.T) {
 		query string
 		want  any
 	}{
-		"all pages together": {args: "ec2 describe-instance-types --page-size 100", query: "length(InstanceTypes)", want: len(catalogue.Types())},
+		"all pages together": {args: "ec2 describe-instance-types --page-size 100", query: "length(InstanceTypes)", want: len(sold.Types())},
 		"a page of the client's own, with a token for the next": {
 			args: "ec2 describe-instance-types --page-size 100 --max-items 150", query: "[length(InstanceTypes), type(NextToken)]", want: []any{150, "string"},
 		},

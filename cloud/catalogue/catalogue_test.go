@@ -1,4 +1,4 @@
-package ec2sim
+package catalogue
 
 import (
 	"os"
@@ -14,7 +14,7 @@ const sharedCatalogue = "../../../shared/data/ec2-catalogue.json"
 
 func TestBuiltinCatalogueIsLargeEnough(t *testing.T) {
 	t.Parallel()
-	c, err := BuiltinCatalogue()
+	c, err := Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +33,11 @@ func TestBuiltinCatalogueMatchesReference(t *testing.T) {
 	if _, err := os.Stat(sharedCatalogue); os.IsNotExist(err) {
 		t.Skip("the reference catalogue is not on this machine: " + sharedCatalogue)
 	}
-	reference, err := LoadCatalogue(sharedCatalogue)
+	reference, err := Load(sharedCatalogue)
 	if err != nil {
 		t.Fatal(err)
 	}
-	builtin, err := BuiltinCatalogue()
+	builtin, err := Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,9 @@
-package ec2sim
+// Package catalogue has EC2's instance types with their facts and prices, and the zones that have them, without asking AWS:
+// for plans without a cloud, and for the simulated EC2. The types are a copy of real ones (catalogue.txt), or come from a file.
+// On-demand prices are those of us-east-1; spot prices are invented, but behave like real ones (market.go).
+//
+// Reading order: catalogue, features, market, zone.
+package catalogue
 
 import (
 	"bufio"
@@ -59,8 +64,8 @@ type InstanceType struct {
 // Supports reports whether the type is sold in the given usage class: "on-demand", "spot" or "capacity-block".
 func (t *InstanceType) Supports(class string) bool { return slices.Contains(t.UsageClasses, class) }
 
-// ec2Arch returns EC2's name for the type's architecture.
-func (t *InstanceType) ec2Arch() string {
+// EC2Arch returns EC2's name for the type's architecture.
+func (t *InstanceType) EC2Arch() string {
 	if t.Arch == "arm64" {
 		return "arm64"
 	}
@@ -79,7 +84,7 @@ func (c *Catalogue) Types() []*InstanceType { return c.types }
 // Type returns the type with that name, or nil.
 func (c *Catalogue) Type(name string) *InstanceType { return c.byName[name] }
 
-func newCatalogue(types []*InstanceType) (*Catalogue, error) {
+func of(types []*InstanceType) (*Catalogue, error) {
 	c := &Catalogue{types: types, byName: make(map[string]*InstanceType, len(types))}
 	slices.SortFunc(c.types, func(a, b *InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	for _, t := range types {
@@ -91,8 +96,8 @@ func newCatalogue(types []*InstanceType) (*Catalogue, error) {
 	return c, nil
 }
 
-// BuiltinCatalogue returns the built-in instance types.
-func BuiltinCatalogue() (*Catalogue, error) {
+// Builtin returns the built-in instance types.
+func Builtin() (*Catalogue, error) {
 	return parseCatalogue(strings.NewReader(builtinCatalogue))
 }
 
@@ -133,7 +138,7 @@ func parseCatalogue(r io.Reader) (*Catalogue, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read catalogue: %w", err)
 	}
-	return newCatalogue(types)
+	return of(types)
 }
 
 // catalogueFamily is a family line, which applies to the size lines below it.
@@ -187,7 +192,7 @@ func (f *catalogueFamily) parseSize(words []string) (*InstanceType, error) {
 	}
 	t.DefaultCardENIs = t.MaxENIs
 	gib := f.gibPerVCPU * float64(t.VCPUs)
-	t.PriceUSD = roundPrice(f.usdPerVCPU * float64(t.VCPUs))
+	t.PriceUSD = RoundPrice(f.usdPerVCPU * float64(t.VCPUs))
 	for _, word := range words[3:] {
 		key, value, _ := strings.Cut(word, "=")
 		var err error
@@ -296,7 +301,8 @@ func networkText(baseline, peak int64) string {
 	return text
 }
 
-func roundPrice(usd float64) float64 { return math.Round(usd*1e9) / 1e9 }
+// RoundPrice rounds a price to a billionth, which removes what arithmetic has added.
+func RoundPrice(usd float64) float64 { return math.Round(usd*1e9) / 1e9 }
 
 // catalogueFileType is one entry of a catalogue file, without the fields that this package does not use.
 type catalogueFileType struct {
@@ -336,9 +342,9 @@ type catalogueFileType struct {
 	Offered                 bool     `json:"offeredUsEast1"`
 }
 
-// LoadCatalogue reads a JSON file with an array of instance types. Types that us-east-1 does not offer, or that do not
+// Load reads a JSON file with an array of instance types. Types that us-east-1 does not offer, or that do not
 // run HVM images, are left out.
-func LoadCatalogue(path string) (*Catalogue, error) {
+func Load(path string) (*Catalogue, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read catalogue: %w", err)
@@ -354,7 +360,7 @@ func LoadCatalogue(path string) (*Catalogue, error) {
 			types = append(types, e.instanceType())
 		}
 	}
-	return newCatalogue(types)
+	return of(types)
 }
 
 func (e *catalogueFileType) instanceType() *InstanceType {
@@ -395,9 +401,10 @@ func neuronDevice(name string) (cores int, memoryMiB int64) {
 	}
 }
 
-func loadCatalogue(path string) (*Catalogue, error) {
+// LoadOrBuiltin loads a file, or returns the built-in types if no file is named.
+func LoadOrBuiltin(path string) (*Catalogue, error) {
 	if path == "" {
-		return BuiltinCatalogue()
+		return Builtin()
 	}
-	return LoadCatalogue(path)
+	return Load(path)
 }

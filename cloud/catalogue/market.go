@@ -1,4 +1,4 @@
-package ec2sim
+package catalogue
 
 import (
 	"hash/fnv"
@@ -18,14 +18,15 @@ import (
 // on-demand, which is nearly always a ceiling. The market's first hour begins with the server, and prices stay constant
 // within an hour, so that a test of minutes sees one price per pool.
 
-// market determines a server's prices.
-type market struct {
+// Market determines spot prices.
+type Market struct {
 	seed   string
 	opened time.Time
 }
 
-func newMarket(seed uint64, opened time.Time) market {
-	m := market{opened: opened}
+// NewMarket opens a market. Markets with the same seed have the same prices, hour by hour.
+func NewMarket(seed uint64, opened time.Time) Market {
+	m := Market{opened: opened}
 	if seed != 0 {
 		m.seed = strconv.FormatUint(seed, 10)
 	}
@@ -33,22 +34,15 @@ func newMarket(seed uint64, opened time.Time) market {
 }
 
 // hour returns the number of full hours since the market opened.
-func (m market) hour(at time.Time) int { return max(0, int(at.Sub(m.opened)/time.Hour)) }
+func (m Market) hour(at time.Time) int { return max(0, int(at.Sub(m.opened)/time.Hour)) }
 
-// since returns when the prices at an instant came into force.
-func (m market) since(at time.Time) time.Time {
+// Since returns when the prices at an instant came into force.
+func (m Market) Since(at time.Time) time.Time {
 	return m.opened.Add(time.Duration(m.hour(at)) * time.Hour)
 }
 
-// pool is a source of capacity: an instance type in a zone with a capacity type ("on-demand" or "spot").
-type pool struct {
-	instanceType string
-	zone         string
-	capacityType string
-}
-
-// unit maps a text to [0,1), uniformly.
-func unit(parts ...string) float64 {
+// Unit maps a text to [0,1), uniformly.
+func Unit(parts ...string) float64 {
 	h := fnv.New64a()
 	h.Write([]byte(strings.Join(parts, "\x00")))
 	x := h.Sum64()
@@ -74,8 +68,8 @@ const (
 	driftHours, scarceHours = 30, 70
 )
 
-// spotPrice returns a pool's price per hour, rounded to a hundredth of a cent.
-func (m market) spotPrice(t *InstanceType, zone string, at time.Time) float64 {
+// SpotPrice returns a pool's price per hour, rounded to a hundredth of a cent.
+func (m Market) SpotPrice(t *InstanceType, zone string, at time.Time) float64 {
 	family, _, _ := strings.Cut(t.Name, ".")
 	hour := m.hour(at)
 	share := minShare + familyRange*m.unit("family", family) + zoneRange*(m.unit("zone", family, zone)-0.5) +
@@ -87,11 +81,11 @@ func (m market) spotPrice(t *InstanceType, zone string, at time.Time) float64 {
 	return math.Round(t.PriceUSD*share*1e4) / 1e4
 }
 
-func (m market) unit(parts ...string) float64 { return unit(append(parts, m.seed)...) }
+func (m Market) unit(parts ...string) float64 { return Unit(append(parts, m.seed)...) }
 
 // drift returns a value that moves smoothly within [0,1), from one level to the next in the given number of hours.
 // Different names change levels at different times.
-func (m market) drift(hours, hour int, parts ...string) float64 {
+func (m Market) drift(hours, hour int, parts ...string) float64 {
 	at := float64(hour)/float64(hours) + m.unit(append(parts, "phase")...)
 	from, part := math.Modf(at)
 	level := func(n float64) float64 {
@@ -100,45 +94,3 @@ func (m market) drift(hours, hour int, parts ...string) float64 {
 	part = part * part * (3 - 2*part) // smoothstep
 	return level(from)*(1-part) + level(from+1)*part
 }
-
-// spotDepth returns how much spare capacity a pool has, for the allocation strategies that consider it.
-func spotDepth(t *InstanceType, zone string) float64 { return unit("depth", t.Name, zone) }
-
-// offered reports whether a zone has the type at all. General, compute and memory families are in every zone; half of the
-// others are missing in one zone, as accelerated and storage families are in reality.
-func (a *account) offered(t *InstanceType, zoneName string) bool {
-	family, _, _ := strings.Cut(t.Name, ".")
-	regular := make([]zone, 0, len(a.zones))
-	for _, z := range a.zones {
-		if z.name == zoneName && z.local != "" {
-			return slices.Contains(localFamilies, family)
-		}
-		if z.local == "" {
-			regular = append(regular, z)
-		}
-	}
-	switch family[0] {
-	case 'm', 'c', 'r', 't':
-		if !strings.HasPrefix(family, "trn") {
-			return true
-		}
-	}
-	missing := int(unit("missing", family) * 2 * float64(len(regular)))
-	return len(regular) < 2 || missing >= len(regular) || regular[missing].name != zoneName
-}
-
-// price returns the price per hour of an instance of the pool.
-func (m market) price(p pool, t *InstanceType, at time.Time) float64 {
-	if p.capacityType == capacitySpot {
-		return m.spotPrice(t, p.zone, at)
-	}
-	return t.PriceUSD
-}
-
-const (
-	capacitySpot     = "spot"
-	capacityOnDemand = "on-demand"
-)
-
-// formatUSD formats a price with all of its digits.
-func formatUSD(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }

@@ -1,4 +1,4 @@
-package ec2sim
+package catalogue
 
 import (
 	"math"
@@ -12,23 +12,23 @@ import (
 // and they change slowly.
 func TestSpotPricesHangTogether(t *testing.T) {
 	t.Parallel()
-	catalogue, err := loadCatalogue("")
+	catalogue, err := Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	opened := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	m := newMarket(0, opened)
+	m := NewMarket(0, opened)
 	zones := []string{"us-east-1a", "us-east-1b", "us-east-1c"}
 	byFamily := map[string][]float64{}
 	var all, moves []float64
 	above := 0
 	for _, typ := range catalogue.types {
-		if !typ.Supports(capacitySpot) || typ.PriceUSD == 0 {
+		if !typ.Supports("spot") || typ.PriceUSD == 0 {
 			continue
 		}
 		family, _, _ := strings.Cut(typ.Name, ".")
 		for _, zone := range zones {
-			share := m.spotPrice(typ, zone, opened) / typ.PriceUSD
+			share := m.SpotPrice(typ, zone, opened) / typ.PriceUSD
 			if share < 0.1 || share > 1.06 {
 				t.Errorf("%s in %s costs %.2f times on-demand", typ.Name, zone, share)
 			}
@@ -37,8 +37,8 @@ func TestSpotPricesHangTogether(t *testing.T) {
 			}
 			all = append(all, share)
 			byFamily[family+zone] = append(byFamily[family+zone], share)
-			moves = append(moves, math.Abs(m.spotPrice(typ, zone, opened.Add(2*time.Hour))/typ.PriceUSD-share))
-			if m.spotPrice(typ, zone, opened.Add(59*time.Minute)) != m.spotPrice(typ, zone, opened) {
+			moves = append(moves, math.Abs(m.SpotPrice(typ, zone, opened.Add(2*time.Hour))/typ.PriceUSD-share))
+			if m.SpotPrice(typ, zone, opened.Add(59*time.Minute)) != m.SpotPrice(typ, zone, opened) {
 				t.Errorf("%s in %s changes its price within the hour", typ.Name, zone)
 			}
 		}
@@ -66,7 +66,7 @@ func TestMarketsFollowFromTheirSeeds(t *testing.T) {
 	t.Parallel()
 	typ := &InstanceType{Name: "m5.large", PriceUSD: 1}
 	price := func(seed uint64, opened time.Time) float64 {
-		return newMarket(seed, opened).spotPrice(typ, "us-east-1a", opened.Add(5*time.Hour))
+		return NewMarket(seed, opened).SpotPrice(typ, "us-east-1a", opened.Add(5*time.Hour))
 	}
 	then := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	if price(1, then) != price(1, then.Add(time.Hour)) {
