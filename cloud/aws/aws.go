@@ -70,6 +70,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // attemptTimeout limits the wait for the reply to one attempt of a call, so that a lost reply is noticed. The largest
@@ -118,7 +119,7 @@ type Provider struct {
 	log     *zap.Logger
 	now     func() time.Time
 
-	ec2 *ec2.Client
+	ec2 *calls.EC2
 	sqs *sqs.Client
 
 	bg         *background
@@ -178,9 +179,9 @@ func NewFromConfig(cfg aws.Config, options Options) (*Provider, error) {
 
 func build(cfg aws.Config, options Options) *Provider {
 	limits := newBuckets()
-	api := ec2.NewFromConfig(cfg, func(o *ec2.Options) {
+	api := calls.NewEC2(ec2.NewFromConfig(cfg, func(o *ec2.Options) {
 		o.APIOptions = append(o.APIOptions, limits.install)
-	})
+	}))
 	p := &Provider{
 		options: options, region: cfg.Region, log: options.Log, now: options.Now, ec2: api, sqs: sqs.NewFromConfig(cfg), bg: newBackground(),
 		subnets: newSubnetPool(api, options.Now),
@@ -200,7 +201,7 @@ func build(cfg aws.Config, options Options) *Provider {
 	p.terminator = &terminator{api: api, cluster: options.Cluster, instances: p.instances}
 	p.terminator.batch = newBatcher(p.bg, p.terminator.end)
 	p.profiles = &profiles{
-		api: iam.NewFromConfig(cfg), cluster: options.Cluster, region: cfg.Region, isolated: options.IsolatedVPC, log: options.Log,
+		api: calls.NewIAM(iam.NewFromConfig(cfg)), cluster: options.Cluster, region: cfg.Region, isolated: options.IsolatedVPC, log: options.Log,
 		known: newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),
 	}
 	images := &imageFinder{

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // image is an EC2 image that a class's terms select.
@@ -30,7 +31,7 @@ type image struct {
 
 // imageFinder finds the images that the terms of node classes select.
 type imageFinder struct {
-	ec2        *ec2.Client
+	ec2        *calls.EC2
 	ssm        *ssm.Client
 	cluster    *refreshed[clusterFacts]
 	parameters *ttlCache[string, string] // of SSM
@@ -87,7 +88,7 @@ func (f *imageFinder) ofTerm(ctx context.Context, term awsv1.AMISelectorTerm) ([
 // describe reads available images; their only requirement is their architecture.
 func (f *imageFinder) describe(ctx context.Context, owners []string, filters ...types.Filter) ([]image, error) {
 	var out []image
-	pages := ec2.NewDescribeImagesPaginator(f.ec2, &ec2.DescribeImagesInput{
+	pages := ec2.NewDescribeImagesPaginator(f.ec2.DescribeImages, &ec2.DescribeImagesInput{
 		Owners:            owners,
 		Filters:           append(filters, filter("state", "available")),
 		IncludeDeprecated: aws.Bool(true),

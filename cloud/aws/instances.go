@@ -15,6 +15,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 const stateFilter = "instance-state-name"
@@ -27,7 +28,7 @@ var liveStates = []string{
 
 // instanceReader asks EC2 about instances.
 type instanceReader struct {
-	api     *ec2.Client
+	api     *calls.EC2
 	subnets *subnetPool
 	// launched holds the ids of instances that this worker launched lately and that EC2 has not listed since.
 	launched *ttlCache[string, struct{}]
@@ -106,7 +107,7 @@ func (r *instanceReader) describeIDs(ctx context.Context, ids []string) (map[str
 // describe returns the instances that the filters select, from all pages.
 func (r *instanceReader) describe(ctx context.Context, filters ...types.Filter) ([]cloud.Instance, error) {
 	var out []cloud.Instance
-	pages := ec2.NewDescribeInstancesPaginator(r.api, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(500)})
+	pages := ec2.NewDescribeInstancesPaginator(r.api.DescribeInstances, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(500)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

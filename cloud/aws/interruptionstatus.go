@@ -32,7 +32,7 @@ var statusQueries = [][]types.Filter{
 func (i *Interruptions) Unhealthy(ctx context.Context) ([]cloud.Interruption, error) {
 	found := map[cloud.InterruptionKind]map[string]bool{}
 	for _, filters := range statusQueries {
-		pages := ec2.NewDescribeInstanceStatusPaginator(i.ec2, &ec2.DescribeInstanceStatusInput{Filters: filters, MaxResults: aws.Int32(1000)})
+		pages := ec2.NewDescribeInstanceStatusPaginator(i.ec2.DescribeInstanceStatus, &ec2.DescribeInstanceStatusInput{Filters: filters, MaxResults: aws.Int32(1000)})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {

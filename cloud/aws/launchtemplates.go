@@ -92,7 +92,7 @@ func (s *templateStore) of(ctx context.Context, class *awsv1.EC2NodeClass, nodeP
 	if cluster.ipv6() && class.Spec.MetadataOptions == nil {
 		made.Data.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6Enabled
 	}
-	if slices.Contains(withoutIPv6Metadata, s.api.Options().Region) {
+	if slices.Contains(withoutIPv6Metadata, s.api.Region) {
 		made.Data.MetadataOptions.HttpProtocolIpv6 = ""
 	}
 	if made.Data.Placement, err = placement(key); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/aws/amifamily"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // machine is what this package keeps of an EC2 instance type. The descriptions of a region's 700 or more types are
@@ -69,13 +70,13 @@ func (m *machine) eniPods(reservedENIs int64) int64 {
 }
 
 // discoverMachines asks EC2 for all types of the region and the zones each is offered in.
-func discoverMachines(ctx context.Context, api *ec2.Client, region string) ([]*machine, error) {
+func discoverMachines(ctx context.Context, api *calls.EC2, region string) ([]*machine, error) {
 	zones, err := discoverOfferings(ctx, api)
 	if err != nil {
 		return nil, err
 	}
 	var machines []*machine
-	pages := ec2.NewDescribeInstanceTypesPaginator(api, &ec2.DescribeInstanceTypesInput{
+	pages := ec2.NewDescribeInstanceTypesPaginator(api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{
 		Filters: []types.Filter{
 			filter("supported-virtualization-type", "hvm"),
 			filter("processor-info.supported-architecture", "x86_64", "arm64"),
@@ -100,9 +101,9 @@ func discoverMachines(ctx context.Context, api *ec2.Client, region string) ([]*m
 }
 
 // discoverOfferings returns the zones of each instance type, sorted.
-func discoverOfferings(ctx context.Context, api *ec2.Client) (map[string][]string, error) {
+func discoverOfferings(ctx context.Context, api *calls.EC2) (map[string][]string, error) {
 	zones := make(map[string][]string)
-	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(api, &ec2.DescribeInstanceTypeOfferingsInput{
+	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(api.DescribeInstanceTypeOfferings, &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: types.LocationTypeAvailabilityZone,
 		MaxResults:   aws.Int32(1000),
 	})

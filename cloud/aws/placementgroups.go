@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 const (
@@ -87,13 +88,13 @@ func (n groupName) String() string { return n.id + n.name }
 // placementGroups knows the placement groups that node classes name. EC2NodeClass has no place for them in its status, so
 // they are looked up when they are needed, at most once a minute.
 type placementGroups struct {
-	api    *ec2.Client
+	api    *calls.EC2
 	flight singleflight.Group
 	// fresh has what EC2 said within the last minute, nil if it has no such group, and last the group that it had last.
 	fresh, last *ttlCache[groupName, *placementGroup]
 }
 
-func newPlacementGroups(api *ec2.Client, now func() time.Time) *placementGroups {
+func newPlacementGroups(api *calls.EC2, now func() time.Time) *placementGroups {
 	return &placementGroups{
 		api:   api,
 		fresh: newTTLCache[groupName, *placementGroup](refreshPlacementGroup, 256, now),

@@ -15,6 +15,7 @@ import (
 	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // refreshCatalogue is how long instance types, offerings and prices are kept before they are refreshed.
@@ -140,10 +141,10 @@ func parseProduct(document, currency string) (string, float64, error) {
 }
 
 // loadSpotPrices reads the current spot price of every pool.
-func loadSpotPrices(ctx context.Context, api *ec2.Client, now time.Time) (map[spotPool]float64, error) {
+func loadSpotPrices(ctx context.Context, api *calls.EC2, now time.Time) (map[spotPool]float64, error) {
 	prices := make(map[spotPool]float64, 4000)
 	latest := make(map[spotPool]time.Time, 4000)
-	pages := ec2.NewDescribeSpotPriceHistoryPaginator(api, &ec2.DescribeSpotPriceHistoryInput{
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(api.DescribeSpotPriceHistory, &ec2.DescribeSpotPriceHistoryInput{
 		ProductDescriptions: []string{linux, linux + " (Amazon VPC)"},
 		StartTime:           aws.Time(now),
 		MaxResults:          aws.Int32(1000),

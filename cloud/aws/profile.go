@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // maxProfileName is IAM's limit for the name of an instance profile.
@@ -21,7 +22,7 @@ const maxProfileName = 128
 
 // profiles creates and removes the instance profiles of node classes that name a role.
 type profiles struct {
-	api             *iam.Client
+	api             *calls.IAM
 	cluster, region string
 	isolated        bool // IAM cannot be reached
 	log             *zap.Logger
@@ -123,7 +124,7 @@ func (p *profiles) detachRole(ctx context.Context, profile *types.InstanceProfil
 // below lists the profiles below a path. The list has no tags.
 func (p *profiles) below(ctx context.Context, path string) ([]types.InstanceProfile, error) {
 	var out []types.InstanceProfile
-	pages := iam.NewListInstanceProfilesPaginator(p.api, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(path)})
+	pages := iam.NewListInstanceProfilesPaginator(p.api.ListInstanceProfiles, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(path)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

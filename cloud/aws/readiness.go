@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // finding is the result for one part of a class.
@@ -38,7 +38,7 @@ func judge(err error) (finding, error) {
 
 // readiness resolves what node classes select and reports whether it exists.
 type readiness struct {
-	ec2          *ec2.Client
+	ec2          *calls.EC2
 	isolated     bool // IAM cannot be reached
 	cluster      *refreshed[clusterFacts]
 	images       *imageFinder

@@ -18,6 +18,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 // reservationPool knows how much room capacity reservations have. Launches of this process count at once; EC2's own
 // count is read again every minute. Launches of other processes are noticed then, or when EC2 refuses a launch.
 type reservationPool struct {
-	api *ec2.Client
+	api *calls.EC2
 	now func() time.Time
 
 	flight singleflight.Group
@@ -47,7 +48,7 @@ type reservationRoom struct {
 	read time.Time
 }
 
-func newReservationPool(api *ec2.Client, now func() time.Time) *reservationPool {
+func newReservationPool(api *calls.EC2, now func() time.Time) *reservationPool {
 	return &reservationPool{api: api, now: now, room: make(map[string]reservationRoom)}
 }
 
@@ -138,7 +139,7 @@ func (r *reservationPool) read(ctx context.Context, query reservationQuery) ([]t
 		input.MaxResults = aws.Int32(1000)
 	}
 	var out []types.CapacityReservation
-	for pages := ec2.NewDescribeCapacityReservationsPaginator(r.api, input); pages.HasMorePages(); {
+	for pages := ec2.NewDescribeCapacityReservationsPaginator(r.api.DescribeCapacityReservations, input); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // securityGroupFilters turns selector terms into one set of filters per query. All ids share one query, and all names
@@ -37,10 +38,10 @@ func securityGroupFilters(terms []awsv1.SecurityGroupSelectorTerm) [][]types.Fil
 }
 
 // selectSecurityGroups returns the security groups that any term matches, ordered by id.
-func selectSecurityGroups(ctx context.Context, api *ec2.Client, terms []awsv1.SecurityGroupSelectorTerm) ([]awsv1.SecurityGroup, error) {
+func selectSecurityGroups(ctx context.Context, api *calls.EC2, terms []awsv1.SecurityGroupSelectorTerm) ([]awsv1.SecurityGroup, error) {
 	found := make(map[string]awsv1.SecurityGroup)
 	for _, filters := range securityGroupFilters(terms) {
-		pages := ec2.NewDescribeSecurityGroupsPaginator(api, &ec2.DescribeSecurityGroupsInput{
+		pages := ec2.NewDescribeSecurityGroupsPaginator(api.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{
 			Filters: filters, MaxResults: aws.Int32(500),
 		})
 		for pages.HasMorePages() {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // refreshSubnets is how old the counts of free addresses may be.
@@ -55,7 +56,7 @@ func subnetFilters(terms []awsv1.SubnetSelectorTerm) [][]types.Filter {
 // subnetPool knows how many addresses subnets have free. Launches of this process count at once; EC2's own count is
 // read again every minute.
 type subnetPool struct {
-	api *ec2.Client
+	api *calls.EC2
 	now func() time.Time
 
 	mu   sync.Mutex
@@ -70,7 +71,7 @@ type subnetFacts struct {
 	read time.Time
 }
 
-func newSubnetPool(api *ec2.Client, now func() time.Time) *subnetPool {
+func newSubnetPool(api *calls.EC2, now func() time.Time) *subnetPool {
 	return &subnetPool{api: api, now: now, free: make(map[string]subnetFacts)}
 }
 
@@ -109,7 +110,7 @@ func (s *subnetPool) selectSubnets(ctx context.Context, terms []awsv1.SubnetSele
 // describe reads subnets and records their free addresses.
 func (s *subnetPool) describe(ctx context.Context, filters []types.Filter) ([]types.Subnet, error) {
 	var out []types.Subnet
-	pages := ec2.NewDescribeSubnetsPaginator(s.api, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)})
+	pages := ec2.NewDescribeSubnetsPaginator(s.api.DescribeSubnets, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 const (
@@ -128,7 +129,7 @@ func templateMetadata(options *awsv1.MetadataOptions) *types.LaunchTemplateInsta
 // without telling each other which they use, so a template is removed by its age: its name depends on the period, and
 // no worker prepares a launch with a template of a period before its own.
 type templateStore struct {
-	api     *ec2.Client
+	api     *calls.EC2
 	cluster string
 	now     func() time.Time
 	log     *zap.Logger
@@ -140,7 +141,7 @@ type templateStore struct {
 	known  map[string]time.Time // when each template was last known to exist
 }
 
-func newTemplateStore(api *ec2.Client, options Options, facts *refreshed[clusterFacts]) *templateStore {
+func newTemplateStore(api *calls.EC2, options Options, facts *refreshed[clusterFacts]) *templateStore {
 	return &templateStore{
 		api: api, cluster: options.Cluster, now: options.Now, log: options.Log, facts: facts,
 		cleaned: newTTLCache[string, struct{}](templatePeriod/3, 256, options.Now), known: make(map[string]time.Time),
@@ -220,7 +221,7 @@ func (s *templateStore) clean(ctx context.Context, class string, age time.Durati
 // list returns the launch templates that the filters select, from all pages.
 func (s *templateStore) list(ctx context.Context, filters ...types.Filter) ([]types.LaunchTemplate, error) {
 	var all []types.LaunchTemplate
-	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.api, &ec2.DescribeLaunchTemplatesInput{Filters: filters, MaxResults: aws.Int32(200)})
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters, MaxResults: aws.Int32(200)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 
 // terminator terminates the instances of this cluster.
 type terminator struct {
-	api       *ec2.Client
+	api       *calls.EC2
 	cluster   string
 	instances *instanceReader
 	batch     *batcher[error] // of end

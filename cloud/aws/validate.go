@@ -21,6 +21,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 
 // validator checks whether launches of node classes would work.
 type validator struct {
-	ec2       *ec2.Client
+	ec2       *calls.EC2
 	cluster   string
 	noDryRun  bool // permissions are not tested
 	log       *zap.Logger

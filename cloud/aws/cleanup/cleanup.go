@@ -33,6 +33,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 )
 
 // ClusterTag is the key of the tag that makes a queue or a rule a cluster's. Its value is the cluster's name.
@@ -115,8 +117,8 @@ type Progress func(what string, done, of int)
 // Account is the account and the region that a cluster was in.
 type Account struct {
 	cluster, region string
-	ec2             *ec2.Client
-	iam             *iam.Client
+	ec2             *calls.EC2
+	iam             *calls.IAM
 	eks             *eks.Client
 	sqs             *sqs.Client
 	events          *eventbridge.Client
@@ -125,7 +127,7 @@ type Account struct {
 // New returns the account that the configuration has credentials of.
 func New(cfg aws.Config, cluster string) *Account {
 	return &Account{
-		cluster: cluster, region: cfg.Region, ec2: ec2.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg),
+		cluster: cluster, region: cfg.Region, ec2: calls.NewEC2(ec2.NewFromConfig(cfg)), iam: calls.NewIAM(iam.NewFromConfig(cfg)), eks: eks.NewFromConfig(cfg),
 		sqs: sqs.NewFromConfig(cfg), events: eventbridge.NewFromConfig(cfg),
 	}
 }

@@ -148,7 +148,7 @@ func (a *Account) findInstances(ctx context.Context, found *Found) error {
 // instances returns the instances that the filters select, from all pages.
 func (a *Account) instances(ctx context.Context, filters ...types.Filter) ([]types.Instance, error) {
 	var all []types.Instance
-	pages := ec2.NewDescribeInstancesPaginator(a.ec2, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(500)})
+	pages := ec2.NewDescribeInstancesPaginator(a.ec2.DescribeInstances, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(500)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -170,7 +170,7 @@ func (a *Account) price(ctx context.Context, items []Item) {
 			in.InstanceTypes = append(in.InstanceTypes, kind)
 		}
 	}
-	for pages := ec2.NewDescribeSpotPriceHistoryPaginator(a.ec2, in); len(in.InstanceTypes) > 0 && pages.HasMorePages(); {
+	for pages := ec2.NewDescribeSpotPriceHistoryPaginator(a.ec2.DescribeSpotPriceHistory, in); len(in.InstanceTypes) > 0 && pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			break
@@ -194,7 +194,7 @@ func (a *Account) price(ctx context.Context, items []Item) {
 }
 
 func (a *Account) findTemplates(ctx context.Context, found *Found) error {
-	pages := ec2.NewDescribeLaunchTemplatesPaginator(a.ec2, &ec2.DescribeLaunchTemplatesInput{Filters: a.ownFilters(), MaxResults: aws.Int32(200)})
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(a.ec2.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: a.ownFilters(), MaxResults: aws.Int32(200)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -217,7 +217,7 @@ func (a *Account) findTemplates(ctx context.Context, found *Found) error {
 // Tenon and of today's Karpenter have a path of the cluster, and those of earlier ones a name that begins with the cluster's.
 func (a *Account) findProfiles(ctx context.Context, found *Found) error {
 	path, name := fmt.Sprintf("/karpenter/%s/%s/", a.region, a.cluster), a.cluster+"_"
-	pages := iam.NewListInstanceProfilesPaginator(a.iam, &iam.ListInstanceProfilesInput{MaxItems: aws.Int32(1000)})
+	pages := iam.NewListInstanceProfilesPaginator(a.iam.ListInstanceProfiles, &iam.ListInstanceProfilesInput{MaxItems: aws.Int32(1000)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

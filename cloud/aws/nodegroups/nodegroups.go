@@ -20,6 +20,7 @@ import (
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/aws/calls"
 	"github.com/tenon-sh/tenon/internal/nodegroup"
 )
 
@@ -29,14 +30,14 @@ type Progress func(what string, done, of int)
 // Reader reads the node groups of one cluster.
 type Reader struct {
 	cluster string
-	ec2     *ec2.Client
+	ec2     *calls.EC2
 	eks     *eks.Client
 	scaling *autoscaling.Client
 }
 
 // New returns a reader that has the credentials and the region of the configuration.
 func New(cfg aws.Config, cluster string) *Reader {
-	return &Reader{cluster: cluster, ec2: ec2.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), scaling: autoscaling.NewFromConfig(cfg)}
+	return &Reader{cluster: cluster, ec2: calls.NewEC2(ec2.NewFromConfig(cfg)), eks: eks.NewFromConfig(cfg), scaling: autoscaling.NewFromConfig(cfg)}
 }
 
 // Read returns the cluster's node groups: those with the names, or all. It fails if there is none, or none of one of the names.
