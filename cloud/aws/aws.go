@@ -205,7 +205,7 @@ func build(cfg aws.Config, options Options) *Provider {
 		known: newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),
 	}
 	images := &imageFinder{
-		ec2: api, ssm: ssm.NewFromConfig(cfg), cluster: cluster, now: options.Now,
+		ec2: api, ssm: calls.NewSSM(ssm.NewFromConfig(cfg)), cluster: cluster, now: options.Now,
 		parameters: newTTLCache[string, string](24*time.Hour, 256, options.Now),
 	}
 	p.readiness = &readiness{

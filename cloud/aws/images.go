@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -32,7 +31,7 @@ type image struct {
 // imageFinder finds the images that the terms of node classes select.
 type imageFinder struct {
 	ec2        *calls.EC2
-	ssm        *ssm.Client
+	ssm        *calls.SSM
 	cluster    *refreshed[clusterFacts]
 	parameters *ttlCache[string, string] // of SSM
 	now        func() time.Time

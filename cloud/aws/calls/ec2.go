@@ -1,10 +1,10 @@
 // Package calls has the calls to AWS that Tenon makes, as functions instead of as methods of the SDK's clients.
 //
 // Temporal's SDK finds the methods of activities by reflection. In such a program the linker keeps every method of every type that
-// reflection could reach from some interface, and EC2's client has more than 700: they and what they write and read are
+// reflection could reach from some interface, and EC2's client has more than 700: they, with what they write and read, would be
 // a quarter of the program. A function brings only itself.
 //
-// Reading order: ec2, iam.
+// Reading order: ec2, iam, ssm.
 package calls
 
 import (

@@ -27,17 +27,24 @@ import (
 // Progress is told what is being read, and how many of how many are done; of is 0 if that is not known.
 type Progress func(what string, done, of int)
 
+// describeAutoScalingGroups is that call, as a function for the reason that package calls gives. A paginator calls its method.
+type describeAutoScalingGroups func(context.Context, *autoscaling.DescribeAutoScalingGroupsInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeAutoScalingGroupsOutput, error)
+
+func (f describeAutoScalingGroups) DescribeAutoScalingGroups(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput, options ...func(*autoscaling.Options)) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+	return f(ctx, in, options...)
+}
+
 // Reader reads the node groups of one cluster.
 type Reader struct {
 	cluster string
 	ec2     *calls.EC2
 	eks     *eks.Client
-	scaling *autoscaling.Client
+	scaling describeAutoScalingGroups
 }
 
 // New returns a reader that has the credentials and the region of the configuration.
 func New(cfg aws.Config, cluster string) *Reader {
-	return &Reader{cluster: cluster, ec2: calls.NewEC2(ec2.NewFromConfig(cfg)), eks: eks.NewFromConfig(cfg), scaling: autoscaling.NewFromConfig(cfg)}
+	return &Reader{cluster: cluster, ec2: calls.NewEC2(ec2.NewFromConfig(cfg)), eks: eks.NewFromConfig(cfg), scaling: autoscaling.NewFromConfig(cfg).DescribeAutoScalingGroups}
 }
 
 // Read returns the cluster's node groups: those with the names, or all. It fails if there is none, or none of one of the names.
