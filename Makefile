@@ -23,8 +23,14 @@ bin/helm bin/workflowcheck bin/karpenter bin/nodeadm: bin/%: tools/%/go.mod tool
 bin/golangci-lint: tools/golangci/go.mod tools/golangci/go.sum tools/build.sh
 	@tools/build.sh golangci-lint
 
+# CycloneDX's own generator of bills of materials.
+bin/cyclonedx-gomod: tools/sbom/go.mod tools/sbom/go.sum
+	@echo "building cyclonedx-gomod"
+	@$(GO) build -C tools/sbom -ldflags "-s -w" -o $(CURDIR)/bin/ tool
+	@touch $@
+
 .PHONY: tools
-tools: bin/helm bin/golangci-lint bin/workflowcheck ## Build the tools of make check: helm, golangci-lint, workflowcheck.
+tools: bin/helm bin/golangci-lint bin/workflowcheck bin/cyclonedx-gomod ## Build the tools of make check: helm, golangci-lint, workflowcheck, cyclonedx-gomod.
 
 # Static, and the same to the last bit in any directory: what goes in is the code, go.sum, the version of Go, VERSION and
 # COMMIT. The go command could stamp the commit itself, but not where an image is built, which has no .git.
@@ -33,6 +39,27 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X m
 .PHONY: build
 build: ## Build bin/tenon, which runs in production, and bin/tenon-lab, the laboratory.
 	$(BUILD) -o bin/ ./cmd/tenon ./cmd/tenon-lab
+
+# What an image contains, for each architecture.
+RELEASED := bin/release/tenon-linux-amd64 bin/release/tenon-linux-arm64
+
+$(RELEASED): bin/release/tenon-linux-%: always
+	GOOS=linux GOARCH=$* $(BUILD) -o $@ ./cmd/tenon
+
+.PHONY: always
+always:
+
+# The bill of materials of a program: what the go command has written into it about its modules, and about Go.
+%.cdx.json: % bin/cyclonedx-gomod
+	bin/cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(VERSION) -output $@ $<
+
+.PHONY: release
+release: $(RELEASED) $(RELEASED:=.cdx.json) ## Build bin/release: tenon for linux/amd64 and linux/arm64, the bills of materials (CycloneDX), and SHA256SUMS.
+	cd bin/release && sha256sum tenon-linux-* > SHA256SUMS && cat SHA256SUMS
+
+.PHONY: reproduce
+reproduce: build ## Build bin/tenon again in another directory with an empty build cache, and compare (about ten minutes).
+	TENON_REBUILD=1 $(GO) test -count=1 -v -timeout 1h -run TestBuildsAreTheSame ./test/binary
 
 .PHONY: demo
 demo: lab build ## Demonstrate Tenon from start to finish in a laboratory of its own, and check the results.
@@ -103,7 +130,7 @@ walk: lab ## Take random walks for five minutes, or HOURS=3. A failing seed is s
 
 # The deploy tests include those of the chart and the policies: lint, render, and a dry run on the lab's API server.
 .PHONY: check
-check: lab tools ## Check the code, the generated files and the chart without running the tests.
+check: lab tools build ## Check the code, the generated files, the chart and the program without running the tests.
 	@echo "== gofmt"; files=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$files" || { echo "not formatted:"; echo "$$files"; exit 1; }
 	@echo "== golangci-lint"; bin/golangci-lint run ./...
 	@echo "== workflowcheck"; why=$$(bin/workflowcheck ./workflows 2>&1) || { echo "$$why" | grep -v '^      '; exit 1; }
@@ -111,6 +138,8 @@ check: lab tools ## Check the code, the generated files and the chart without ru
 	@echo "== directions of imports"; $(GO) test $(TESTFLAGS) ./internal/architecture
 	@echo "== chart, policies and examples"; $(GO) test $(TESTFLAGS) ./deploy/...
 	@echo "== chart with Karpenter's values"; $(GO) test -C tools/helm ./...
+	@echo "== the program, and the same built elsewhere"; $(GO) test ./test/binary
+	@echo "== bill of materials"; rm -f bin/tenon.cdx.json; $(MAKE) --no-print-directory bin/tenon.cdx.json && $(GO) test -C tools/sbom ./...
 
 .PHONY: generate
 generate: ## Generate deep copies and custom resource definitions from the Go types, the tables of instance types, and docs/reference.
