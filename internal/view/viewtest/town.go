@@ -63,7 +63,7 @@ func New(seed uint64, nodes, pods int) *Town {
 			pod.Unschedulable = i%200 == 0
 			t.snapshot.Pending = append(t.snapshot.Pending, pod)
 		} else {
-			t.bind(pod, t.random.IntN(nodes))
+			t.bind(pod, t.roomFor(pod))
 		}
 	}
 	t.sort()
@@ -159,6 +159,21 @@ func (t *Town) replace(at int, pods []*plan.Pod) {
 func (t *Town) bind(pod *plan.Pod, at int) {
 	pod.Node, pod.Ready, pod.Unschedulable = t.snapshot.Nodes[at].Name, true, false
 	t.replace(at, append(slices.Clone(t.snapshot.Nodes[at].Pods), pod))
+}
+
+// roomFor returns a node that has room for a pod; any node where a few tries find none.
+func (t *Town) roomFor(pod *plan.Pod) (at int) {
+	for range 16 {
+		at = t.random.IntN(len(t.snapshot.Nodes))
+		left := t.snapshot.Nodes[at].Allocatable.CPU
+		for _, there := range t.snapshot.Nodes[at].Pods {
+			left -= there.Class.Requests.CPU
+		}
+		if left >= pod.Class.Requests.CPU {
+			break
+		}
+	}
+	return at
 }
 
 func (t *Town) uid() types.UID {
