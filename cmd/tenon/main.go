@@ -42,6 +42,8 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newDevCommand())
 	root.AddCommand(newDrainCommand())
 	root.AddCommand(newEC2SimCommand())
+	root.AddCommand(newGetCommand())
+	root.AddCommand(newHistoryCommand())
 	root.AddCommand(newPlanCommand())
 	root.AddCommand(newSetupCommand())
 	root.AddCommand(newVersionCommand())
