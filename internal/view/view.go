@@ -8,7 +8,7 @@
 //
 // Everything a Builder returns is shared and must not be modified.
 //
-// Reading order: view, amounts, pod, node, pool, price, ledger, builder, delta.
+// Reading order: amounts, pod, price, node, pool, view, ledger, delta, builder.
 package view
 
 import "time"

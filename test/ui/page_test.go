@@ -351,6 +351,9 @@ func TestPagePictures(t *testing.T) {
 		directory = t.TempDir()
 	}
 	tab, address := look(t, &fed{town: viewtest.New(8, 40, 800)}, knowing{})
+	if err := chromedp.Do(tab.ctx, chromedp.EmulateViewport(1240, 560)); err != nil { // small pictures
+		t.Fatal(err)
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		if err := tab.dress(scheme); err != nil {
 			t.Fatal(err)
