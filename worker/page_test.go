@@ -21,9 +21,11 @@ type stillMirror struct {
 	stale    error
 }
 
-func (m *stillMirror) Snapshot() *plan.Snapshot       { return &m.snapshot }
-func (m *stillMirror) Fresh(time.Duration) error      { return m.stale }
-func (m *stillMirror) NodeClasses() []cloud.NodeClass { return []cloud.NodeClass{&awsv1.EC2NodeClass{}} }
+func (m *stillMirror) Snapshot() *plan.Snapshot  { return &m.snapshot }
+func (m *stillMirror) Fresh(time.Duration) error { return m.stale }
+func (m *stillMirror) NodeClasses() []cloud.NodeClass {
+	return []cloud.NodeClass{&awsv1.EC2NodeClass{}}
+}
 
 // TestPageSourceWorksOnlyWhileWatched shows that nobody plans for the page unless somebody watches and a pod waits, and that
 // the page learns what its source has read.
