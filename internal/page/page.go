@@ -26,19 +26,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/tenon-sh/tenon/internal/view"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
 //go:embed assets
 var assets embed.FS
-
-// Source looks at the cluster. Only one goroutine calls it. It must not wait for anything outside of this process.
-type Source interface {
-	// Look returns what a view is made of. watched says that somebody reads the page, so that costlier parts are worth
-	// keeping up to date.
-	Look(ctx context.Context, watched bool) view.Input
-}
 
 // Asker asks a worker why something is as it is, as `tenon why` does.
 type Asker interface {

@@ -23,6 +23,13 @@ const (
 	aliveEvery, writeFor = 15 * time.Second, 20 * time.Second
 )
 
+// Source looks at the cluster. Only one goroutine calls it. It must not wait for anything outside of this process.
+type Source interface {
+	// Look returns what a view is made of. watched says that somebody reads the page, so that costlier parts are worth
+	// keeping up to date.
+	Look(ctx context.Context, watched bool) view.Input
+}
+
 // stream tells readers what changes.
 type stream struct {
 	source  Source

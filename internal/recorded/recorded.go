@@ -4,7 +4,7 @@
 // Lists come from Temporal's visibility, which lags a little and may be cut off by its retention; everything else from
 // histories, whose first event has a workflow's input and summary.
 //
-// Reading order: recorded, lately, story, events.
+// Reading order: recorded, lately, events, story.
 package recorded
 
 import (
