@@ -1,4 +1,4 @@
-# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli and boto3. Other tools are built into bin/.
+# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli and boto3, and npm. Other tools are built into bin/.
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -77,6 +77,7 @@ LONGEST := disruption scheduling scale clients overshoot
 test: SHELL := bash
 test: lab build bin/helm bin/karpenter bin/nodeadm ## Run all tests, including the end-to-end tests.
 	@tools/chromium.sh
+	@tools/axe.sh
 	@tools/awscli.sh
 	@rm -f bin/test.log
 	set -o pipefail; packages=$$($(GO) list ./...) || exit; \
@@ -118,6 +119,19 @@ SCENES ?= .
 .PHONY: oracle
 oracle: lab bin/karpenter ## Compare what Karpenter and Tenon ask AWS for the same manifests (about twenty minutes; SCENES=reserved plays one).
 	TENON_ORACLE='$(SCENES)' $(GO) test -count=1 -v -timeout 1h ./test/oracle
+
+# How long make page-scripting watches for each way to group.
+WINDOW ?= 60s
+
+.PHONY: page-scripting
+page-scripting: ## Measure how much the page computes in a browser with 2,000 nodes and 20,000 pods (about two minutes; WINDOW=60s).
+	@tools/chromium.sh
+	TENON_PAGE_WINDOW=$(WINDOW) $(GO) test -count=1 -v -timeout 30m -run 'TestPageScripting$$' ./test/ui
+
+.PHONY: page-pictures
+page-pictures: ## Take the pictures of docs/page.md.
+	@tools/chromium.sh
+	TENON_PAGE_PICTURES=$(CURDIR)/docs $(GO) test -count=1 -run 'TestPagePictures$$' ./test/ui
 
 .PHONY: live
 live: ## Print what a first run on a real AWS account would do and cost, without calling AWS (test/live/README.md says how to run it).

@@ -41,7 +41,7 @@
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
-// awaitreplacements, moved, confirm, retire, undo, why, whynode, sweepmetrics, sweeping, sweepcap, sweepworkflows,
+// awaitreplacements, moved, confirm, retire, undo, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweepworkflows,
 // sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepreservations, sweepleftovers, sweepstuck, sweep,
 // activities.
 package activities

@@ -27,6 +27,10 @@ type Config struct {
 	Cluster string
 	// HealthProbeAddress is where /healthz and /readyz are served, MetricsAddress where /metrics is; empty turns it off.
 	HealthProbeAddress, MetricsAddress string
+	// UIAddress is where the page is served on which people watch the cluster; empty turns it off. UITokenFile has the token
+	// that its readers need; empty means that they need none. UITemporalURL is the address of Temporal's web UI, to which the
+	// page links.
+	UIAddress, UITokenFile, UITemporalURL string
 	// EnableProfiling serves /debug/pprof/ beside /metrics.
 	EnableProfiling bool
 	// BatchIdle and BatchMost are the window in which pending pods are collected.
@@ -89,6 +93,9 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Cluster, "cluster", c.Cluster, "name of the EKS cluster; required")
 	flags.StringVar(&c.HealthProbeAddress, "health-probe-address", c.HealthProbeAddress, "address of /healthz and /readyz; empty turns them off")
 	flags.StringVar(&c.MetricsAddress, "metrics-address", c.MetricsAddress, "address of /metrics; empty turns it off")
+	flags.StringVar(&c.UIAddress, "ui-address", c.UIAddress, "address of the page on which people watch the cluster, such as :8090; it can only be read (default: none)")
+	flags.StringVar(&c.UITokenFile, "ui-token-file", c.UITokenFile, "file with the token that readers of the page need; without one the page is served under addresses, localhost and names of the cluster only")
+	flags.StringVar(&c.UITemporalURL, "ui-temporal-url", c.UITemporalURL, "address of Temporal's web UI, to which the page links, such as https://temporal.example.com (default: no links)")
 	flags.BoolVar(&c.EnableProfiling, "enable-profiling", c.EnableProfiling, "serve Go's profiles at /debug/pprof/ beside /metrics")
 	flags.DurationVar(&c.BatchIdle, "batch-idle-duration", c.BatchIdle, "plan once no further pod has become pending for this long")
 	flags.DurationVar(&c.BatchMost, "batch-max-duration", c.BatchMost, "plan after this long even if pods keep coming")

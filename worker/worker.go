@@ -52,9 +52,10 @@ const maxMirrorAge = 30 * time.Second
 type Connections struct {
 	Kubernetes *rest.Config
 	Temporal   client.Client
-	// Server is the server behind Temporal.
-	Server TemporalServer
-	Cloud  cloud.Provider
+	// Server is the server behind Temporal, and Namespace the namespace of both.
+	Server    TemporalServer
+	Namespace string
+	Cloud     cloud.Provider
 	// LearnFrom tells the cloud where it can read what registered nodes report; nil if it does not learn from that.
 	LearnFrom func(func() []cloud.NodeReport)
 	// Interruptions is where the cloud announces that instances are interrupted; nil if it does not.
@@ -141,6 +142,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	settled := make(chan struct{})
 	group.Go(func() error { return serve(ctx, config.MetricsAddress, metricsHandler(config.EnableProfiling)) })
+	group.Go(func() error { return servePage(ctx, config, to, mirror, acts.WhyPods, log) })
 	group.Go(func() error {
 		defer close(settled)
 		if err := mirror.WaitSynced(ctx); err != nil {

@@ -17,6 +17,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/ask"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -53,7 +54,7 @@ func (i *inquiry) node(ctx context.Context, name string) error {
 		}
 		f.past = past
 	case f.claim != nil:
-		answer, err := i.askNode(ctx, f.claim.Name)
+		answer, err := (ask.Asker{Temporal: i.temporal, Cluster: i.cluster}).Node(ctx, f.claim.Name)
 		if err != nil {
 			return err
 		}
@@ -96,13 +97,6 @@ func (i *inquiry) find(ctx context.Context, f *nodeFacts) error {
 		return fmt.Errorf("read node %s: %w", claim.Status.NodeName, err)
 	}
 	return nil
-}
-
-// askNode lets a worker evaluate the node. It starts Disruption if that is not running.
-func (i *inquiry) askNode(ctx context.Context, name string) (answer workflows.NodeAnswer, err error) {
-	start := i.temporal.NewWithStartWorkflowOperation(workflows.DisruptionOptions(i.cluster).Client(), workflows.DisruptionType, workflows.DisruptionInput{Cluster: i.cluster})
-	err = i.ask(ctx, fmt.Sprintf("node %s stays", name), start, workflows.UpdateWhyNode, workflows.NodeQuestion{Name: name}, &answer)
-	return answer, err
 }
 
 // metadataQuery is a query that the SDK itself answers, with what a workflow shows of itself in the Temporal UI.

@@ -11,7 +11,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/workflows"
+	"github.com/tenon-sh/tenon/internal/ask"
 )
 
 func newWhyPodCommand(flags *whyFlags) *cobra.Command {
@@ -59,7 +59,7 @@ func (i *inquiry) pod(ctx context.Context, namespace, name string) error {
 			return err
 		}
 	} else if f.waits() {
-		answer, err := i.askPod(ctx, namespace, name)
+		answer, err := (ask.Asker{Temporal: i.temporal, Cluster: i.cluster}).Pod(ctx, namespace, name)
 		if err != nil {
 			return err
 		}
@@ -103,11 +103,4 @@ func (i *inquiry) expected(ctx context.Context, name string, f *facts) error {
 		return fmt.Errorf("read NodeClaim %s: %w", name, err)
 	}
 	return nil
-}
-
-// askPod lets a worker plan for the pod. It starts Provisioning if that is not running.
-func (i *inquiry) askPod(ctx context.Context, namespace, name string) (answer workflows.PodAnswer, err error) {
-	start := i.temporal.NewWithStartWorkflowOperation(workflows.ProvisioningOptions(i.cluster).Client(), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: i.cluster})
-	err = i.ask(ctx, fmt.Sprintf("pod %s/%s waits", namespace, name), start, workflows.UpdateWhyPod, workflows.PodQuestion{Namespace: namespace, Name: name}, &answer)
-	return answer, err
 }

@@ -29,6 +29,8 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newCleanupCommand())
 	root.AddCommand(newConvertCommand())
 	root.AddCommand(newDrainCommand())
+	root.AddCommand(newGetCommand())
+	root.AddCommand(newHistoryCommand())
 	root.AddCommand(newPlanCommand())
 	root.AddCommand(newSetupCommand())
 	root.AddCommand(newVersionCommand())

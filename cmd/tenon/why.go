@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	sdk "go.temporal.io/sdk/temporal"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tenon-sh/tenon/cmd/internal/program"
@@ -62,31 +58,6 @@ func withInquiry(flags *whyFlags, run func(context.Context, *inquiry, string) er
 		i := &inquiry{cluster: workflows.Cluster(flags.cluster), kube: direct, temporal: connection, out: cmd.OutOrStdout(), json: flags.output == "json"}
 		return run(cmd.Context(), i, args[0])
 	}
-}
-
-// ask lets a worker answer a question through an Update of a workflow, which it starts if it is not running. Errors
-// contain what.
-func (i *inquiry) ask(ctx context.Context, what string, start client.WithStartWorkflowOperation, update string, question, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*answerTimeout)
-	defer cancel()
-	handle, err := i.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions:          client.UpdateWorkflowOptions{UpdateName: update, WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{question}},
-	})
-	if err == nil {
-		err = handle.Get(ctx, answer)
-	}
-	var refused *sdk.ApplicationError
-	var late *serviceerror.DeadlineExceeded
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil || errors.As(err, &late):
-		return fmt.Errorf("no worker of cluster %s answered within %s; is one running?", i.cluster, 2*answerTimeout)
-	case errors.As(err, &refused):
-		return fmt.Errorf("ask why %s: %s", what, refused.Message())
-	}
-	return fmt.Errorf("ask why %s: %w", what, err)
 }
 
 // tell writes a story in the output format.

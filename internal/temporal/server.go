@@ -38,6 +38,9 @@ func Connect(registry prometheus.Registerer, log *zap.Logger) (*Server, error) {
 	return &Server{Client: lazy, address: options.HostPort, namespace: options.Namespace, log: log}, nil
 }
 
+// Namespace is the namespace of the configuration.
+func (s *Server) Namespace() string { return s.namespace }
+
 // Ask returns nil if the server answers for the namespace, which it reads from its database.
 func (s *Server) Ask(ctx context.Context) error {
 	_, err := s.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})

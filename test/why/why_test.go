@@ -54,7 +54,8 @@ type story struct {
 
 func TestWhyPod(t *testing.T) {
 	t.Parallel()
-	w := world.Start(t, world.Options{})
+	page := freeAddress(t)
+	w := world.Start(t, world.Options{WorkerEnv: []string{"TENON_UI_ADDRESS=" + page}})
 	w.Apply(pods)
 	w.Await("the pod that can be served runs", 3*time.Minute, func() (bool, string) {
 		var pod corev1.Pod
@@ -76,7 +77,8 @@ func TestWhyPod(t *testing.T) {
 		return s
 	}
 
-	if s := why("served"); s.State != "Bound" || s.Node == "" || s.NodeClaim == "" || s.InstanceType == "" || s.PricePerHour <= 0 {
+	served := why("served")
+	if s := served; s.State != "Bound" || s.Node == "" || s.NodeClaim == "" || s.InstanceType == "" || s.PricePerHour <= 0 {
 		t.Errorf("a bound pod is to be told its node, claim, type and price: %+v", s)
 	}
 	if s := why("gated"); s.State != "Gated" || !strings.Contains(s.Summary, "example.com/approval") {
@@ -94,6 +96,8 @@ func TestWhyPod(t *testing.T) {
 	}
 
 	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "asked")
+	listsAndHistories(t, w, served, impossible)
+	watchable(t, w, page, served, impossible)
 
 	// People with kubectl read the same sentence.
 	w.Await("an Event says why", time.Minute, func() (bool, string) {

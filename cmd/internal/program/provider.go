@@ -22,13 +22,13 @@ import (
 
 // The values of --provider.
 const (
-	providerAWS  = "aws"
-	providerKwok = "kwok"
+	ProviderAWS  = "aws"
+	ProviderKwok = "kwok"
 )
 
 // CheckProvider returns an error about a value of --provider that is none.
 func CheckProvider(name string) error {
-	if all := []string{providerAWS, providerKwok}; !slices.Contains(all, name) {
+	if all := []string{ProviderAWS, ProviderKwok}; !slices.Contains(all, name) {
 		return fmt.Errorf("--provider %q: must be one of %v", name, all)
 	}
 	return nil
@@ -42,7 +42,7 @@ type providerFlags struct {
 }
 
 func (p *providerFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&p.name, "provider", providerAWS, "what runs instances: aws, or kwok, which makes Nodes for kwok itself")
+	flags.StringVar(&p.name, "provider", ProviderAWS, "what runs instances: aws, or kwok, which makes Nodes for kwok itself")
 	p.aws.add(flags)
 	p.kwok.add(flags)
 }
@@ -52,8 +52,8 @@ func (p *providerFlags) validate() error {
 	if err := CheckProvider(p.name); err != nil {
 		return err
 	}
-	if p.name != providerKwok && p.kwok.catalogue != "" {
-		return fmt.Errorf("--kwok-catalogue: is for --provider %s only", providerKwok)
+	if p.name != ProviderKwok && p.kwok.catalogue != "" {
+		return fmt.Errorf("--kwok-catalogue: is for --provider %s only", ProviderKwok)
 	}
 	return p.aws.validate()
 }

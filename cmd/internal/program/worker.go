@@ -93,14 +93,14 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 		return err
 	}
 	defer server.Client.Close()
-	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server}
+	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server, Namespace: server.Namespace()}
 	var load []func(*config.LoadOptions) error
 	if change != nil {
 		if load, err = change(&connections, log); err != nil {
 			return err
 		}
 	}
-	if provider.name == providerKwok {
+	if provider.name == ProviderKwok {
 		err = provider.kwok.connect(&connections, settings.Cluster)
 	} else {
 		err = provider.aws.connect(ctx, &connections, settings.Cluster, load, log)
