@@ -176,7 +176,7 @@ func (m *Mirror) openStores(options Options) {
 	m.boundPods = newBoundPods(s, podFeed, nodeFeed, m.places)
 	m.waiting, m.buffers = newWaiting(s), newBuffers(s)
 	m.storage = newStorage(w, m.places, m.waiting)
-	m.dynamicResources = newDynamicResources(w, nodeFeed, m.waiting, options.DynamicResources)
+	m.dynamicResources = newDynamicResources(w, nodeFeed, m.pools.feed, m.waiting, options.DynamicResources)
 	m.promises = newPromises(s, m.places, m.waiting, m.buffers)
 	m.overdue = newOverdue(s, m.places)
 	m.grown = newGrown(s, nodeFeed, m.places, m.waiting, m.promises)

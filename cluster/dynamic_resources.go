@@ -1,9 +1,13 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -11,22 +15,32 @@ import (
 type dynamicResources struct {
 	*shared
 	nodes   *feed[*machine]
+	pools   *feed[*karpv1.NodePool]
 	waiting *waiting
 
 	claims  *feed[*resourcev1.ResourceClaim]
 	classes *feed[*resourcev1.DeviceClass]
 	slices  *feed[*resourcev1.ResourceSlice]
-	// learnt are the templates of nodes that may be gone.
+	// learnt are the templates of nodes that may be gone, as far as this process has seen them.
 	learnt plan.DeviceTemplates
+	// kept are those in the annotations of NodePools, by pool.
+	kept map[string]keptDevices
+}
+
+// keptDevices is what the annotation of a NodePool says.
+type keptDevices struct {
+	text      string
+	templates plan.DeviceTemplates
 }
 
 // newDynamicResources prepares the watches of ResourceClaims, DeviceClasses and ResourceSlices, if follow is set and where the
 // cluster serves them.
-func newDynamicResources(w *watches, nodes *feed[*machine], waiting *waiting, follow bool) *dynamicResources {
+func newDynamicResources(w *watches, nodes *feed[*machine], pools *feed[*karpv1.NodePool], waiting *waiting, follow bool,
+) *dynamicResources {
 	if !follow {
 		return nil
 	}
-	d := &dynamicResources{shared: w.shared, nodes: nodes, waiting: waiting}
+	d := &dynamicResources{shared: w.shared, nodes: nodes, pools: pools, waiting: waiting, kept: map[string]keptDevices{}}
 	gv := resourcev1.SchemeGroupVersion
 	d.claims = open(w, gv, "resourceclaims", &resourcev1.ResourceClaim{}, nil, whole[*resourcev1.ResourceClaim], nameOf[*resourcev1.ResourceClaim], d.claimChanged)
 	w.whenServed(gv, d.claims.emptied)
@@ -76,17 +90,54 @@ func (d *dynamicResources) now() *plan.Devices {
 	for key, class := range d.classes.items {
 		shown.Classes[key] = class
 	}
+	d.learnt = d.learnt.With(d.kinds(shown.Slices), shown.Slices)
+	shown.Learnt = d.learnt
+	d.readPools()
+	for _, pool := range slices.Sorted(maps.Keys(d.kept)) {
+		shown.Learnt = shown.Learnt.Or(d.kept[pool].templates)
+	}
+	return shown
+}
+
+// kinds returns the kinds of the nodes that have published slices. The lock is held.
+func (d *dynamicResources) kinds(published []*resourcev1.ResourceSlice) map[string]plan.NodeKind {
 	kinds := map[string]plan.NodeKind{}
-	for _, s := range shown.Slices {
+	for _, s := range published {
 		if name := s.Spec.NodeName; name != nil {
 			if node := d.nodes.items[*name]; node != nil {
 				kinds[*name] = plan.KindOfNode(node.node.Labels)
 			}
 		}
 	}
-	d.learnt = d.learnt.With(kinds, shown.Slices)
-	shown.Learnt = d.learnt
-	return shown
+	return kinds
+}
+
+// readPools reads the annotations of the NodePools that have changed. One that cannot be read counts as absent: it is written
+// anew once a node has published devices. The lock is held.
+func (d *dynamicResources) readPools() {
+	maps.DeleteFunc(d.kept, func(pool string, _ keptDevices) bool { return d.pools.items[pool] == nil })
+	for name, pool := range d.pools.items {
+		text := pool.Annotations[karpv1.LearntDevicesAnnotationKey]
+		if known, read := d.kept[name]; read && known.text == text {
+			continue
+		}
+		learnt, err := plan.ParseLearntDevices(text)
+		if err != nil {
+			learnt = nil
+		}
+		d.kept[name] = keptDevices{text: text, templates: learnt.Templates(name)}
+	}
+}
+
+// PublishedDevices returns what drivers have published for nodes that exist; nil while the feature gate is off.
+func (d *dynamicResources) PublishedDevices() plan.DeviceTemplates {
+	if d == nil {
+		return nil
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	published := sorted(d.slices.items)
+	return plan.DeviceTemplates{}.With(d.kinds(published), published)
 }
 
 // claimChanged records a change of a ResourceClaim. It is news for the pods that wait if the claim was created or lost its
@@ -112,6 +163,7 @@ func (d *dynamicResources) sliceChanged(old, now *resourcev1.ResourceSlice, exis
 	}
 	d.changed()
 	d.announce()
+	d.publish(Event{Kind: DevicesPublished})
 	if !exists || now.Spec.NodeName == nil {
 		return
 	}

@@ -53,6 +53,7 @@ type (
 type (
 	Devices         = model.Devices
 	DeviceTemplates = model.DeviceTemplates
+	LearntDevices   = model.LearntDevices
 	NodeKind        = model.NodeKind
 	PodClaim        = model.PodClaim
 )
@@ -142,6 +143,9 @@ func AverageRequest(pods []*Pod) Resources { return model.AverageRequest(pods) }
 func CompletePools(published []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
 	return model.CompletePools(published)
 }
+
+// ParseLearntDevices reads what LearntDevices.Text has written.
+func ParseLearntDevices(text string) (LearntDevices, error) { return model.ParseLearntDevices(text) }
 
 // KindOfNode returns the kind of a node with these labels.
 func KindOfNode(labels map[string]string) NodeKind { return model.KindOfNode(labels) }

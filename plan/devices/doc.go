@@ -8,7 +8,8 @@
 // The devices of a node that exists are what its drivers have published. As long as a node is not initialized, the devices of
 // a driver that has not published yet are those of a template. Nodes to be bought have the devices of their templates. A
 // NodeOverlay gives the templates of the drivers that it describes (annotation tenon.sh/device-templates); those of other
-// drivers are learnt from what they have published for nodes of the same NodePool and instance type.
+// drivers are learnt from what they have published for nodes of the same NodePool and instance type. An annotation of the NodePool
+// keeps that (model/learnt_devices.go).
 //
 // A claim that several pods use is allocated once: the first of them decides where the others go, and pods whose claims
 // are to be allocated from devices of a node are planned for one node. A claim that was made from a template is made anew
