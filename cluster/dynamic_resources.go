@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -21,6 +22,9 @@ type dynamicResources struct {
 	claims  *feed[*resourcev1.ResourceClaim]
 	classes *feed[*resourcev1.DeviceClass]
 	slices  *feed[*resourcev1.ResourceSlice]
+	// templates are the ResourceClaimTemplates, and rules the DeviceTaintRules, which few clusters serve.
+	templates *feed[*resourcev1.ResourceClaimTemplate]
+	rules     *feed[*resourcev1beta2.DeviceTaintRule]
 	// learnt are the templates of nodes that may be gone, as far as this process has seen them.
 	learnt plan.DeviceTemplates
 	// kept are those in the annotations of NodePools, by pool.
@@ -33,8 +37,7 @@ type keptDevices struct {
 	templates plan.DeviceTemplates
 }
 
-// newDynamicResources prepares the watches of ResourceClaims, DeviceClasses and ResourceSlices, if follow is set and where the
-// cluster serves them.
+// newDynamicResources prepares the watches of what concerns devices, if follow is set and where the cluster serves it.
 func newDynamicResources(w *watches, nodes *feed[*machine], pools *feed[*karpv1.NodePool], waiting *waiting, follow bool,
 ) *dynamicResources {
 	if !follow {
@@ -48,6 +51,11 @@ func newDynamicResources(w *watches, nodes *feed[*machine], pools *feed[*karpv1.
 	w.whenServed(gv, d.classes.emptied)
 	d.slices = open(w, gv, "resourceslices", &resourcev1.ResourceSlice{}, nil, whole[*resourcev1.ResourceSlice], nameOf[*resourcev1.ResourceSlice], d.sliceChanged)
 	w.whenServed(gv, d.slices.emptied)
+	d.templates = open(w, gv, "resourceclaimtemplates", &resourcev1.ResourceClaimTemplate{}, nil, whole[*resourcev1.ResourceClaimTemplate], nameOf[*resourcev1.ResourceClaimTemplate], d.templateChanged)
+	w.whenServed(gv, d.templates.emptied)
+	beta := resourcev1beta2.SchemeGroupVersion
+	d.rules = open(w, beta, "devicetaintrules", &resourcev1beta2.DeviceTaintRule{}, nil, whole[*resourcev1beta2.DeviceTaintRule], nameOf[*resourcev1beta2.DeviceTaintRule], d.ruleChanged)
+	w.whenServed(beta, d.rules.emptied)
 	return d
 }
 
@@ -83,7 +91,8 @@ func (d *dynamicResources) now() *plan.Devices {
 		return nil
 	}
 	shown := &plan.Devices{Claims: make(map[string]*resourcev1.ResourceClaim, len(d.claims.items)),
-		Classes: make(map[string]*resourcev1.DeviceClass, len(d.classes.items)), Slices: sorted(d.slices.items)}
+		Classes: make(map[string]*resourcev1.DeviceClass, len(d.classes.items)), Slices: sorted(d.slices.items),
+		Templates: maps.Clone(d.templates.items), TaintRules: sorted(d.rules.items)}
 	for key, claim := range d.claims.items {
 		shown.Claims[key] = claim
 	}
@@ -152,6 +161,21 @@ func (d *dynamicResources) claimChanged(old, now *resourcev1.ResourceClaim, exis
 
 // classChanged records a change of a DeviceClass. The lock is held.
 func (d *dynamicResources) classChanged(_, _ *resourcev1.DeviceClass, _, _ bool) {
+	d.changed()
+	d.announce()
+}
+
+// templateChanged records a change of a ResourceClaimTemplate: the pods of a CapacityBuffer may name it. The lock is held.
+func (d *dynamicResources) templateChanged(_, _ *resourcev1.ResourceClaimTemplate, _, _ bool) {
+	d.changed()
+	d.publish(Event{Kind: BuffersChanged})
+}
+
+// ruleChanged records a change of a DeviceTaintRule. The lock is held.
+func (d *dynamicResources) ruleChanged(old, now *resourcev1beta2.DeviceTaintRule, existed, exists bool) {
+	if existed && exists && equality.Semantic.DeepEqual(old.Spec, now.Spec) {
+		return // only its status has changed
+	}
 	d.changed()
 	d.announce()
 }

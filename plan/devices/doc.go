@@ -15,8 +15,11 @@
 // are to be allocated from devices of a node are planned for one node. A claim that was made from a template is made anew
 // for the successor of its pod, so it does not keep the pod on its node; a claim that was made by hand and is allocated does.
 //
-// What is not known: DeviceTaintRules are not read, and devices that nodes reach by their zone are not counted for nodes that
-// do not exist yet.
+// Pods that do not exist yet, those of DaemonSets on a node that starts and the virtual ones of CapacityBuffers, have the claims
+// that would be made from their templates.
 //
-// Reading order: allocate, needs, view, index, claims, room, explain.
+// What is not known: devices that nodes reach by their zone are not counted for nodes that do not exist yet, and resources that
+// a DeviceClass provides by its extendedResourceName are refused with a reason.
+//
+// Reading order: allocate, needs, view, index, taints, daemons, claims, room, explain, extended.
 package devices

@@ -88,6 +88,8 @@ type Machine struct {
 	Usable []int64
 	// DaemonPorts are the host ports that DaemonSets occupy on it.
 	DaemonPorts []model.HostPort
+	// Claiming are the DaemonSets on it whose pods claim devices.
+	Claiming []*model.DaemonSet
 	// Size is the capacity that counts towards limits.
 	Size model.Resources
 	// Devices says that it has devices beyond what every machine has.
@@ -141,7 +143,9 @@ type Market struct {
 	Book  *rules.VolumeIndex
 	Hosts int
 	// Devices knows what pods claim by dynamic resource allocation, and what nodes have of it; nil if no pod claims any.
-	Devices     *devices.Index
+	Devices *devices.Index
+	// Providers are the DeviceClasses that provide an extended resource, by its name.
+	Providers   map[string]string
 	Unavailable map[cloud.OfferingKey]time.Time
 	// Reservations are counted down as machines are planned for them.
 	Reservations []reservation

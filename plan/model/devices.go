@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -16,6 +17,10 @@ type Devices struct {
 	Claims map[string]*resourcev1.ResourceClaim
 	// Classes are the DeviceClasses, by name.
 	Classes map[string]*resourcev1.DeviceClass
+	// Templates are the ResourceClaimTemplates, by namespace/name: the claims of pods that do not exist yet.
+	Templates map[string]*resourcev1.ResourceClaimTemplate
+	// TaintRules are the DeviceTaintRules, ordered by name.
+	TaintRules []*resourcev1beta2.DeviceTaintRule
 	// Slices are the ResourceSlices that drivers have published, ordered by name.
 	Slices []*resourcev1.ResourceSlice
 	// Learnt are the templates that were learnt earlier, from nodes that may be gone.
