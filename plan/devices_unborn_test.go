@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"maps"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -149,23 +150,65 @@ func TestClaimsOfUnbornPods(t *testing.T) {
 	}
 }
 
-// Resources that DeviceClasses provide are not planned for, and the reason says so.
+// Resources that only DeviceClasses provide are claimed, and those that a node or an instance type has are not.
 func TestResourcesOfDeviceClasses(t *testing.T) {
 	t.Parallel()
-	const how = " may provide it, which is planned for only if the pod claims the device by a ResourceClaim"
-	for resource, want := range map[string]string{
-		"example.com/gpu":                        "left: no instance type has example.com/gpu: DeviceClass gpu" + how,
-		"deviceclass.resource.kubernetes.io/gpu": "left: no instance type has deviceclass.resource.kubernetes.io/gpu: DeviceClass gpu" + how,
-		"example.com/other":                      "left: no instance type has example.com/other",
-	} {
-		s := newDRAScene(t, usualDevices())
-		s.devices.Classes[gpuClass].Spec.ExtendedResourceName = new("example.com/gpu")
-		pods := manyPods(1, "pod", "1", "1Gi", func(pod *corev1.Pod) {
-			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceName(resource)] = apiresource.MustParse("1")
-		})
-		s.pods = append(s.pods, pods...)
-		if got := packed(plan.Pack(s.input())); got != want {
-			t.Errorf("%s: got %s, want %s", resource, got, want)
+	requesting := func(resource, amount string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceName(resource)] = apiresource.MustParse(amount)
 		}
+	}
+	const named, implicit = "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"
+	for name, test := range map[string]struct {
+		reason string
+		set    func(*testing.T, *draScene)
+		want   string
+	}{
+		"Named":    {reason: "the name that the class gives", set: func(_ *testing.T, s *draScene) { s.pods = manyPods(1, "pod", "1", "1Gi", requesting(named, "1")) }, want: "g5.xlarge 1"},
+		"Implicit": {reason: "every class has such a name", set: func(_ *testing.T, s *draScene) { s.pods = manyPods(1, "pod", "1", "1Gi", requesting(implicit, "1")) }, want: "g5.xlarge 1"},
+		"Several":  {reason: "four devices, which only the large type has", set: func(_ *testing.T, s *draScene) { s.pods = manyPods(1, "pod", "1", "1Gi", requesting(named, "4")) }, want: "g5.4xlarge 1"},
+		"Each":     {reason: "two pods with a device each", set: func(_ *testing.T, s *draScene) { s.pods = manyPods(2, "pod", "100m", "1Gi", requesting(named, "1")) }, want: "g5.xlarge 1, g5.xlarge 1"},
+		"Beside": {reason: "a pod that claims a device and one that requests it share a node", set: func(t *testing.T, s *draScene) {
+			s.node(t, "n1", "g5.4xlarge", usualDevices()["g5.4xlarge"]...)
+			s.template(t, 3, "100m", "{requests: ["+request("gpu", one)+"]}")
+			s.pods = append(s.pods, manyPods(1, "other", "100m", "1Gi", requesting(named, "1"))...)
+		}, want: "claim-n1 4"},
+		"Running": {reason: "a pod on the node has its device, as its claim says, and the next one needs another node", set: func(t *testing.T, s *draScene) {
+			n := s.node(t, "n1", "g5.xlarge", graphics("gpu-0", "a", 0))
+			running := manyPods(1, "running", "100m", "1Gi", requesting(named, "1"))
+			running[0].Spec.NodeName = "n1"
+			s.bound[n.Key()] = running
+			s.devices.Claims["default/running-extended"] = allocatedOn(claimTo(t, "running-extended", "{requests: ["+request("gpu", one)+"]}"), "n1", []string{"running"}, "gpu-0")
+			s.pods = manyPods(1, "pod", "100m", "1Gi", requesting(named, "1"))
+		}, want: "g5.xlarge 1"},
+		"PlainBeside": {reason: "a pod without devices has room beside one that has requested some", set: func(t *testing.T, s *draScene) {
+			n := s.node(t, "n1", "g5.xlarge", graphics("gpu-0", "a", 0))
+			running := manyPods(1, "running", "100m", "1Gi", requesting(named, "1"))
+			running[0].Spec.NodeName = "n1"
+			s.bound[n.Key()] = running
+			s.pods = manyPods(1, "pod", "100m", "1Gi")
+		}, want: "claim-n1 1"},
+		"Own": {reason: "an instance type has the resource by itself, so a device plugin will publish it", set: func(_ *testing.T, s *draScene) {
+			typ := s.pools[0].Types[0]
+			typ.Capacity, typ.Allocatable = maps.Clone(typ.Capacity), maps.Clone(typ.Allocatable)
+			typ.Capacity[named], typ.Allocatable[named] = apiresource.MustParse("1"), apiresource.MustParse("1")
+			s.pods = manyPods(1, "pod", "1", "1Gi", requesting(named, "1"))
+		}, want: "m5.xlarge 1"},
+		"Unknown": {reason: "no class provides it", set: func(_ *testing.T, s *draScene) {
+			s.pods = manyPods(1, "pod", "1", "1Gi", requesting("example.com/other", "1"))
+		}, want: "left: no instance type has example.com/other"},
+		"TooMany": {reason: "no type has as many devices", set: func(_ *testing.T, s *draScene) {
+			s.pods = manyPods(1, "pod", "1", "1Gi", requesting(named, "5"))
+		}, want: `left: resource claim "example.com/gpu": request "request" asks for 5 devices of DeviceClass gpu, and g5.4xlarge has 4 that match`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newDRAScene(t, usualDevices())
+			s.devices.Classes[gpuClass].Spec.ExtendedResourceName = new(named)
+			test.set(t, s)
+			if got := packed(plan.Pack(s.input())); got != test.want {
+				t.Errorf("%s:\n got %s\nwant %s", test.reason, got, test.want)
+			}
+		})
 	}
 }

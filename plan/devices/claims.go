@@ -31,6 +31,10 @@ func (x *Index) Needs(pod *model.Pod) Needs {
 func (x *Index) work(pod *model.Pod) Needs {
 	var needs Needs
 	for _, entry := range pod.Claims.All() {
+		if entry.Spec != nil {
+			needs.own = append(needs.own, asked{entry: entry.Entry, key: string(pod.UID) + "/" + entry.Entry, claim: &resourcev1.ResourceClaim{Spec: *entry.Spec}})
+			continue
+		}
 		if entry.Claim == "" && pod.Virtual {
 			claim := x.fromTemplate(pod.Namespace, entry.Template)
 			if claim == nil {

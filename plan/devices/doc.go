@@ -18,8 +18,7 @@
 // Pods that do not exist yet, those of DaemonSets on a node that starts and the virtual ones of CapacityBuffers, have the claims
 // that would be made from their templates.
 //
-// What is not known: devices that nodes reach by their zone are not counted for nodes that do not exist yet, and resources that
-// a DeviceClass provides by its extendedResourceName are refused with a reason.
+// What is not known: devices that nodes reach by their zone are not counted for nodes that do not exist yet.
 //
-// Reading order: allocate, needs, view, index, taints, daemons, claims, room, explain, extended.
+// Reading order: allocate, needs, view, index, taints, daemons, claims, room, explain.
 package devices

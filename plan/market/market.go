@@ -143,9 +143,7 @@ type Market struct {
 	Book  *rules.VolumeIndex
 	Hosts int
 	// Devices knows what pods claim by dynamic resource allocation, and what nodes have of it; nil if no pod claims any.
-	Devices *devices.Index
-	// Providers are the DeviceClasses that provide an extended resource, by its name.
-	Providers   map[string]string
+	Devices     *devices.Index
 	Unavailable map[cloud.OfferingKey]time.Time
 	// Reservations are counted down as machines are planned for them.
 	Reservations []reservation

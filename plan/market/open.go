@@ -11,7 +11,6 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
-	"github.com/tenon-sh/tenon/plan/devices"
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
@@ -21,7 +20,6 @@ func NewMarket(in *model.Input, dims *Dimensions, tenanted bool) *Market {
 	m := &Market{
 		Now: in.Snapshot.Time, Dims: dims, Tenanted: tenanted, WellKnown: wellKnown(in.Snapshot.LabelKeys), Keys: in.Snapshot.LabelKeys, Policy: in.MinValues,
 		Nominates: in.Nominates, Without: in.Without, Unavailable: in.Unavailable, Asked: make([]int64, dims.Count()),
-		Providers: devices.Providers(in.Snapshot.Devices),
 	}
 	pools := slices.Clone(in.Pools)
 	slices.SortFunc(pools, func(a, b model.Pool) int {

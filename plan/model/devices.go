@@ -35,6 +35,9 @@ type PodClaim struct {
 	Claim string
 	// Template is the name of the ResourceClaimTemplate; empty if the pod names a ResourceClaim itself.
 	Template string
+	// Spec is what the pod claims without naming a claim: the kube-scheduler makes the claim when it binds the pod. Nil
+	// otherwise.
+	Spec *resourcev1.ResourceClaimSpec
 }
 
 // PodClaims are the claims of a pod in the order of spec.resourceClaims.
@@ -46,6 +49,11 @@ func (c *PodClaims) All() []PodClaim {
 		return nil
 	}
 	return c.list
+}
+
+// And returns the claims with one more.
+func (c *PodClaims) And(claim PodClaim) *PodClaims {
+	return &PodClaims{list: append(slices.Clip(c.All()), claim)}
 }
 
 // DeviceTemplates are the ResourceSlices that drivers are expected to publish for new nodes. Their names and pools are

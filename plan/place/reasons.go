@@ -178,7 +178,7 @@ func (o *obstacles) roomSentence(rest, rooms []*barrier) string {
 	}
 	switch {
 	case most == 0 && dim >= market.DimExtended:
-		return p.none("has", name) + o.s.Excluding(o.m, nil, name) + devices.Provided(o.m.Providers, name)
+		return p.none("has", name) + o.s.Excluding(o.m, nil, name)
 	case len(rest) == 0:
 		return fmt.Sprintf("%s is more than any instance type leaves for pods (%s)", o.asked(dim), model.Quantity(name, most))
 	}
