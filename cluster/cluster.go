@@ -30,9 +30,9 @@
 //
 // # Devices
 //
-// With the feature gate DynamicResources, ResourceClaims, DeviceClasses and ResourceSlices are kept whole
-// (dynamic_resources.go). What drivers published for a node is remembered, by NodePool and instance type, when the node is
-// gone: it tells what devices the next node will have.
+// With the feature gate DynamicResources, ResourceClaims and their templates, DeviceClasses, ResourceSlices and DeviceTaintRules
+// are kept whole (dynamic_resources.go). What drivers published for a node is remembered, by NodePool and instance type, when
+// the node is gone: it tells what devices the next node will have.
 //
 // # Staleness
 //
@@ -97,7 +97,7 @@ type Options struct {
 	AssumeFor time.Duration
 	// NodeOverlays enables the watch of NodeOverlays, where the cluster serves them.
 	NodeOverlays bool
-	// DynamicResources enables the watches of ResourceClaims, DeviceClasses and ResourceSlices, where the cluster serves them.
+	// DynamicResources enables the watches of what concerns devices that pods claim, where the cluster serves it.
 	DynamicResources bool
 }
 
@@ -176,7 +176,7 @@ func (m *Mirror) openStores(options Options) {
 	m.boundPods = newBoundPods(s, podFeed, nodeFeed, m.places)
 	m.waiting, m.buffers = newWaiting(s), newBuffers(s)
 	m.storage = newStorage(w, m.places, m.waiting)
-	m.dynamicResources = newDynamicResources(w, nodeFeed, m.waiting, options.DynamicResources)
+	m.dynamicResources = newDynamicResources(w, nodeFeed, m.pools.feed, m.waiting, options.DynamicResources)
 	m.promises = newPromises(s, m.places, m.waiting, m.buffers)
 	m.overdue = newOverdue(s, m.places)
 	m.grown = newGrown(s, nodeFeed, m.places, m.waiting, m.promises)

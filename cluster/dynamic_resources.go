@@ -1,9 +1,14 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
+
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -11,22 +16,34 @@ import (
 type dynamicResources struct {
 	*shared
 	nodes   *feed[*machine]
+	pools   *feed[*karpv1.NodePool]
 	waiting *waiting
 
 	claims  *feed[*resourcev1.ResourceClaim]
 	classes *feed[*resourcev1.DeviceClass]
 	slices  *feed[*resourcev1.ResourceSlice]
-	// learnt are the templates of nodes that may be gone.
+	// templates are the ResourceClaimTemplates, and rules the DeviceTaintRules, which few clusters serve.
+	templates *feed[*resourcev1.ResourceClaimTemplate]
+	rules     *feed[*resourcev1beta2.DeviceTaintRule]
+	// learnt are the templates of nodes that may be gone, as far as this process has seen them.
 	learnt plan.DeviceTemplates
+	// kept are those in the annotations of NodePools, by pool.
+	kept map[string]keptDevices
 }
 
-// newDynamicResources prepares the watches of ResourceClaims, DeviceClasses and ResourceSlices, if follow is set and where the
-// cluster serves them.
-func newDynamicResources(w *watches, nodes *feed[*machine], waiting *waiting, follow bool) *dynamicResources {
+// keptDevices is what the annotation of a NodePool says.
+type keptDevices struct {
+	text      string
+	templates plan.DeviceTemplates
+}
+
+// newDynamicResources prepares the watches of what concerns devices, if follow is set and where the cluster serves it.
+func newDynamicResources(w *watches, nodes *feed[*machine], pools *feed[*karpv1.NodePool], waiting *waiting, follow bool,
+) *dynamicResources {
 	if !follow {
 		return nil
 	}
-	d := &dynamicResources{shared: w.shared, nodes: nodes, waiting: waiting}
+	d := &dynamicResources{shared: w.shared, nodes: nodes, pools: pools, waiting: waiting, kept: map[string]keptDevices{}}
 	gv := resourcev1.SchemeGroupVersion
 	d.claims = open(w, gv, "resourceclaims", &resourcev1.ResourceClaim{}, nil, whole[*resourcev1.ResourceClaim], nameOf[*resourcev1.ResourceClaim], d.claimChanged)
 	w.whenServed(gv, d.claims.emptied)
@@ -34,6 +51,11 @@ func newDynamicResources(w *watches, nodes *feed[*machine], waiting *waiting, fo
 	w.whenServed(gv, d.classes.emptied)
 	d.slices = open(w, gv, "resourceslices", &resourcev1.ResourceSlice{}, nil, whole[*resourcev1.ResourceSlice], nameOf[*resourcev1.ResourceSlice], d.sliceChanged)
 	w.whenServed(gv, d.slices.emptied)
+	d.templates = open(w, gv, "resourceclaimtemplates", &resourcev1.ResourceClaimTemplate{}, nil, whole[*resourcev1.ResourceClaimTemplate], nameOf[*resourcev1.ResourceClaimTemplate], d.templateChanged)
+	w.whenServed(gv, d.templates.emptied)
+	beta := resourcev1beta2.SchemeGroupVersion
+	d.rules = open(w, beta, "devicetaintrules", &resourcev1beta2.DeviceTaintRule{}, nil, whole[*resourcev1beta2.DeviceTaintRule], nameOf[*resourcev1beta2.DeviceTaintRule], d.ruleChanged)
+	w.whenServed(beta, d.rules.emptied)
 	return d
 }
 
@@ -69,24 +91,62 @@ func (d *dynamicResources) now() *plan.Devices {
 		return nil
 	}
 	shown := &plan.Devices{Claims: make(map[string]*resourcev1.ResourceClaim, len(d.claims.items)),
-		Classes: make(map[string]*resourcev1.DeviceClass, len(d.classes.items)), Slices: sorted(d.slices.items)}
+		Classes: make(map[string]*resourcev1.DeviceClass, len(d.classes.items)), Slices: sorted(d.slices.items),
+		Templates: maps.Clone(d.templates.items), TaintRules: sorted(d.rules.items)}
 	for key, claim := range d.claims.items {
 		shown.Claims[key] = claim
 	}
 	for key, class := range d.classes.items {
 		shown.Classes[key] = class
 	}
+	d.learnt = d.learnt.With(d.kinds(shown.Slices), shown.Slices)
+	shown.Learnt = d.learnt
+	d.readPools()
+	for _, pool := range slices.Sorted(maps.Keys(d.kept)) {
+		shown.Learnt = shown.Learnt.Or(d.kept[pool].templates)
+	}
+	return shown
+}
+
+// kinds returns the kinds of the nodes that have published slices. The lock is held.
+func (d *dynamicResources) kinds(published []*resourcev1.ResourceSlice) map[string]plan.NodeKind {
 	kinds := map[string]plan.NodeKind{}
-	for _, s := range shown.Slices {
+	for _, s := range published {
 		if name := s.Spec.NodeName; name != nil {
 			if node := d.nodes.items[*name]; node != nil {
 				kinds[*name] = plan.KindOfNode(node.node.Labels)
 			}
 		}
 	}
-	d.learnt = d.learnt.With(kinds, shown.Slices)
-	shown.Learnt = d.learnt
-	return shown
+	return kinds
+}
+
+// readPools reads the annotations of the NodePools that have changed. One that cannot be read counts as absent: it is written
+// anew once a node has published devices. The lock is held.
+func (d *dynamicResources) readPools() {
+	maps.DeleteFunc(d.kept, func(pool string, _ keptDevices) bool { return d.pools.items[pool] == nil })
+	for name, pool := range d.pools.items {
+		text := pool.Annotations[karpv1.LearntDevicesAnnotationKey]
+		if known, read := d.kept[name]; read && known.text == text {
+			continue
+		}
+		learnt, err := plan.ParseLearntDevices(text)
+		if err != nil {
+			learnt = nil
+		}
+		d.kept[name] = keptDevices{text: text, templates: learnt.Templates(name)}
+	}
+}
+
+// PublishedDevices returns what drivers have published for nodes that exist; nil while the feature gate is off.
+func (d *dynamicResources) PublishedDevices() plan.DeviceTemplates {
+	if d == nil {
+		return nil
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	published := sorted(d.slices.items)
+	return plan.DeviceTemplates{}.With(d.kinds(published), published)
 }
 
 // claimChanged records a change of a ResourceClaim. It is news for the pods that wait if the claim was created or lost its
@@ -105,6 +165,21 @@ func (d *dynamicResources) classChanged(_, _ *resourcev1.DeviceClass, _, _ bool)
 	d.announce()
 }
 
+// templateChanged records a change of a ResourceClaimTemplate: the pods of a CapacityBuffer may name it. The lock is held.
+func (d *dynamicResources) templateChanged(_, _ *resourcev1.ResourceClaimTemplate, _, _ bool) {
+	d.changed()
+	d.publish(Event{Kind: BuffersChanged})
+}
+
+// ruleChanged records a change of a DeviceTaintRule. The lock is held.
+func (d *dynamicResources) ruleChanged(old, now *resourcev1beta2.DeviceTaintRule, existed, exists bool) {
+	if existed && exists && equality.Semantic.DeepEqual(old.Spec, now.Spec) {
+		return // only its status has changed
+	}
+	d.changed()
+	d.announce()
+}
+
 // sliceChanged records a change of a ResourceSlice, and wakes whoever waits for the devices of its node. The lock is held.
 func (d *dynamicResources) sliceChanged(old, now *resourcev1.ResourceSlice, existed, exists bool) {
 	if existed && exists && equality.Semantic.DeepEqual(old.Spec, now.Spec) {
@@ -112,6 +187,7 @@ func (d *dynamicResources) sliceChanged(old, now *resourcev1.ResourceSlice, exis
 	}
 	d.changed()
 	d.announce()
+	d.publish(Event{Kind: DevicesPublished})
 	if !exists || now.Spec.NodeName == nil {
 		return
 	}

@@ -38,6 +38,8 @@ const (
 	// DevicesChanged means that a ResourceClaim, DeviceClass or ResourceSlice changed so that a waiting pod can perhaps be
 	// planned for. It has no name.
 	DevicesChanged EventKind = "DevicesChanged"
+	// DevicesPublished means that the ResourceSlices of some node changed. It has no name.
+	DevicesPublished EventKind = "DevicesPublished"
 	// DaemonSetsChanged means some DaemonSet changed. It has no name.
 	DaemonSetsChanged EventKind = "DaemonSetsChanged"
 

@@ -53,6 +53,7 @@ type (
 type (
 	Devices         = model.Devices
 	DeviceTemplates = model.DeviceTemplates
+	LearntDevices   = model.LearntDevices
 	NodeKind        = model.NodeKind
 	PodClaim        = model.PodClaim
 )
@@ -143,14 +144,19 @@ func CompletePools(published []*resourcev1.ResourceSlice) []*resourcev1.Resource
 	return model.CompletePools(published)
 }
 
+// ParseLearntDevices reads what LearntDevices.Text has written.
+func ParseLearntDevices(text string) (LearntDevices, error) { return model.ParseLearntDevices(text) }
+
 // KindOfNode returns the kind of a node with these labels.
 func KindOfNode(labels map[string]string) NodeKind { return model.KindOfNode(labels) }
 
 // Confirm checks a command once more just before it is carried out, and returns what keeps its nodes now.
-func Confirm(in Input, command Command) []Verdict { return disrupt.Confirm(in, command) }
+func Confirm(in Input, command Command) []Verdict {
+	return disrupt.Confirm(place.WithProvided(in), command)
+}
 
 // Disrupt finds all nodes that may be removed now, and says what keeps every other node of a NodePool.
-func Disrupt(in Input) Disruption { return disrupt.Disrupt(in) }
+func Disrupt(in Input) Disruption { return disrupt.Disrupt(place.WithProvided(in)) }
 
 // DisruptionReasons returns the reasons for which Disrupt removes nodes, in order of precedence.
 func DisruptionReasons() []karpv1.DisruptionReason { return disrupt.DisruptionReasons() }
@@ -177,7 +183,7 @@ func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Tim
 
 // LowerBound returns a price, in US dollars per hour, that no plan can undercut if existing nodes take none of the
 // pods.
-func LowerBound(in Input) float64 { return place.LowerBound(in) }
+func LowerBound(in Input) float64 { return place.LowerBound(place.WithProvided(in)) }
 
 // NewMold returns the mold of a pool.
 func NewMold(pool *karpv1.NodePool) (*Mold, error) { return lifecycle.NewMold(pool) }
@@ -213,7 +219,7 @@ func Join(commands []Command, alone func(Command) bool) []Command {
 func Overtaken(moves, left int) bool { return disrupt.Overtaken(moves, left) }
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, claims in flight, or new claims.
-func Pack(in Input) Plan { return place.Pack(in) }
+func Pack(in Input) Plan { return place.Pack(place.WithProvided(in)) }
 
 // Placed returns the pods, by UID, for which serving nodes have room when planned with those nodes alone.
 func Placed(snapshot *Snapshot, preferences PreferencePolicy) map[types.UID]bool {

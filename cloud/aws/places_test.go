@@ -108,6 +108,32 @@ func TestTheSubnetWithTheMostAddresses(t *testing.T) {
 	}
 }
 
+// TestSubnetsWithIPv6AddressesAlone follows Karpenter, which knows nothing of them: they count as subnets with no free address, so
+// another subnet of the zone is used, and they are if there is none.
+func TestSubnetsWithIPv6AddressesAlone(t *testing.T) {
+	t.Parallel()
+	const ordinary, native = "subnet-0a5e7e0000000001", "subnet-0a5e7e0000000004"
+	a := startAccount(t, ec2sim.Options{CatalogueFile: "testdata/catalogue.json", Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", IPv6Native: true}}})
+	for _, tc := range []struct {
+		reason, want string
+		selected     []string
+	}{
+		{reason: "beside another subnet", selected: []string{native, ordinary}, want: ordinary},
+		{reason: "alone", selected: []string{native}, want: native},
+	} {
+		class := a.NodeClass()
+		class.Spec.SubnetSelectorTerms = nil
+		for _, id := range tc.selected {
+			class.Spec.SubnetSelectorTerms = append(class.Spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
+		}
+		a.resolve(a.provider, class)
+		result, err := a.provider.Launch(t.Context(), a.prepare(a.provider, class, tc.reason, large("on-demand", "us-east-1a")))
+		if err != nil || len(result.Instances) != 1 || result.Instances[0].Subnet != tc.want {
+			t.Errorf("%s: %+v, %v; want an instance in %s", tc.reason, result, err, tc.want)
+		}
+	}
+}
+
 // TestAnExhaustedSubnet takes the last address of a zone's only subnet between preparing and launching. The launch
 // lacks capacity in that zone, and the next one uses another zone.
 func TestAnExhaustedSubnet(t *testing.T) {

@@ -193,8 +193,8 @@ func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, reso
 	return found, nil
 }
 
-// dryInstance renders the RunInstances dry run of a rehearsal. If the template lists interfaces, the subnet has to be
-// on the interface.
+// dryInstance renders the RunInstances dry run of a rehearsal. If the template lists interfaces, the subnet has to be on them,
+// and as they replace those of the template, the request repeats everything about them: EC2 then checks all.
 func dryInstance(request fleetRequest, subnet string, interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) *ec2.RunInstancesInput {
 	override := request.Overrides[0]
 	input := &ec2.RunInstancesInput{
@@ -212,11 +212,14 @@ func dryInstance(request fleetRequest, subnet string, interfaces []types.LaunchT
 		input.SubnetId = aws.String(subnet)
 		return input
 	}
-	primary := types.InstanceNetworkInterfaceSpecification{
-		DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(0), SubnetId: aws.String(subnet), Groups: interfaces[0].Groups,
-		PrimaryIpv6: interfaces[0].PrimaryIpv6, Ipv6AddressCount: interfaces[0].Ipv6AddressCount,
+	for i := range interfaces {
+		from := &interfaces[i]
+		input.NetworkInterfaces = append(input.NetworkInterfaces, types.InstanceNetworkInterfaceSpecification{
+			SubnetId: aws.String(subnet), DeviceIndex: from.DeviceIndex, NetworkCardIndex: from.NetworkCardIndex, InterfaceType: from.InterfaceType, Groups: from.Groups,
+			AssociatePublicIpAddress: from.AssociatePublicIpAddress, ConnectionTrackingSpecification: from.ConnectionTrackingSpecification,
+			PrimaryIpv6: from.PrimaryIpv6, Ipv6AddressCount: from.Ipv6AddressCount, Ipv6PrefixCount: from.Ipv6PrefixCount, Ipv4PrefixCount: from.Ipv4PrefixCount,
+		})
 	}
-	input.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{primary}
 	return input
 }
 

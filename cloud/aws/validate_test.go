@@ -1,8 +1,11 @@
 package aws_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,5 +38,39 @@ func TestWhatEC2DoesNotFindYetIsAskedAgain(t *testing.T) {
 				t.Error("EC2 knows now, and the class is not ready")
 			}
 		})
+	}
+}
+
+// The dry run names every interface of the class as a launch does, so that EC2 refuses it for the same reasons.
+func TestTheDryRunHasAllInterfaces(t *testing.T) {
+	t.Parallel()
+	a := startAccount(t, ec2sim.Options{})
+	a.sim.KeepParameters("RunInstances")
+	class := a.NodeClass()
+	class.Spec.NetworkInterfaces = []*awsv1.NetworkInterface{
+		{NetworkCardIndex: 0, DeviceIndex: 0, InterfaceType: awsv1.InterfaceTypeInterface},
+		{NetworkCardIndex: 1, DeviceIndex: 1, InterfaceType: awsv1.InterfaceTypeEFAOnly},
+	}
+	a.resolve(a.provider, class)
+	if !class.IsTrue("Ready") {
+		t.Fatalf("the class is not ready: %+v", class.Status.Conditions)
+	}
+	var named []string
+	sent := a.sim.Calls("RunInstances")[0].Parameters
+	for _, nth := range []string{"1", "2", "3"} {
+		if card := sent["NetworkInterface."+nth+".NetworkCardIndex"]; card != "" {
+			named = append(named, card+" "+sent["NetworkInterface."+nth+".InterfaceType"])
+		}
+	}
+	if want := []string{"0 interface", "1 efa-only"}; !slices.Equal(named, want) {
+		t.Errorf("the dry run names the interfaces %q, want %q", named, want)
+	}
+
+	public := a.NodeClass()
+	public.Name, public.UID = "public", "uid-public"
+	public.Spec.NetworkInterfaces, public.Spec.AssociatePublicIPAddress = class.Spec.NetworkInterfaces, awssdk.Bool(true)
+	a.resolve(a.provider, public)
+	if found := public.Condition(awsv1.ConditionTypeValidationSucceeded); found == nil || found.Status != metav1.ConditionFalse || !strings.Contains(found.Message, "multiple network interfaces") {
+		t.Errorf("EC2 refuses a public address beside several interfaces, and the condition is %+v", found)
 	}
 }

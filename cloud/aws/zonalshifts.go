@@ -48,8 +48,9 @@ func (z *zonalShifts) until(ctx context.Context) (map[string]time.Time, uint64, 
 	return inForce, z.seq, nil
 }
 
-// readShifts asks ARC for the shifts of a cluster that are in force. Those that are superseded by another, and practice runs
-// that a real shift overrides, are not applied.
+// readShifts asks ARC for the shifts of a cluster that are in force, those of practice runs and of AWS included. Those that are
+// superseded by another are not applied. Like Karpenter (pkg/providers/arczonalshift), it does not read the list of autoshifts,
+// which have no end: without ARC's answer, a zone would be left alone for ever.
 func readShifts(ctx context.Context, api *arczonalshift.Client, cluster string) (map[string]time.Time, error) {
 	out, err := api.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(cluster)})
 	if err != nil {

@@ -76,6 +76,32 @@ func TestZonalShift(t *testing.T) {
 	}
 }
 
+// TestKindsOfZonalShifts follows Karpenter (pkg/providers/arczonalshift): every shift that ARC applies counts, whoever started it,
+// as far as it is among the resource's zonal shifts. Neither reads the autoshifts.
+func TestKindsOfZonalShifts(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct {
+		kinds map[string]string // zones by kind
+		want  []string
+	}{
+		"a practice run is a shift":                           {kinds: map[string]string{"PRACTICE_RUN": "us-east-1a"}, want: []string{"us-east-1a"}},
+		"a shift by hand overrides a practice run":            {kinds: map[string]string{"PRACTICE_RUN": "us-east-1a", "ZONAL_SHIFT": "us-east-1b"}, want: []string{"us-east-1b"}},
+		"an autoshift has a list of its own":                  {kinds: map[string]string{"ZONAL_AUTOSHIFT": "us-east-1a"}},
+		"a practice run that an autoshift overrides is none":  {kinds: map[string]string{"ZONAL_AUTOSHIFT": "us-east-1a", "PRACTICE_RUN": "us-east-1b"}},
+		"a shift by hand overrides an autoshift and is known": {kinds: map[string]string{"ZONAL_AUTOSHIFT": "us-east-1a", "ZONAL_SHIFT": "us-east-1b"}, want: []string{"us-east-1b"}},
+	} {
+		a := newAccount(t)
+		for kind, zone := range test.kinds {
+			if err := a.sim.ShiftZoneAs(zone, kind, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if shifted, _ := a.shiftedZones(a.newProviderOf(func(o *options) { o.ZonalShift = true })); !slices.Equal(shifted, test.want) {
+			t.Errorf("%s: shifted away from %v, want %v", reason, shifted, test.want)
+		}
+	}
+}
+
 // TestAShiftEndsWithoutARC lets a shift run out while ARC cannot be asked.
 func TestAShiftEndsWithoutARC(t *testing.T) {
 	t.Parallel()

@@ -30,12 +30,26 @@ type subnet struct {
 	Prefix   netip.Prefix
 	IPv6     netip.Prefix // invalid if the account or the subnet has only IPv4
 	onlyIPv4 bool
+	native   bool // it has only IPv6 addresses, and Prefix is invalid
 	Tags     map[string]string
 }
 
 const reservedPerSubnet = 5
 
-func (n *subnet) size() int { return 1<<(32-n.Prefix.Bits()) - reservedPerSubnet }
+func (n *subnet) size() int {
+	if n.native {
+		return 0
+	}
+	return 1<<(32-n.Prefix.Bits()) - reservedPerSubnet
+}
+
+// cidr returns the range of IPv4 addresses; empty if the subnet has none.
+func (n *subnet) cidr() string {
+	if n.native {
+		return ""
+	}
+	return n.Prefix.String()
+}
 
 // address returns the usable address number i; EC2 reserves the first four of the network.
 func (n *subnet) address(i int) netip.Addr {
@@ -55,13 +69,17 @@ type securityGroup struct {
 // addIPv6 assigns a /64 of the VPC's IPv6 block to every subnet that may have one.
 func (a *account) addIPv6() {
 	for i, n := range a.subnets {
-		if n.onlyIPv4 {
-			continue
+		if !n.onlyIPv4 {
+			n.IPv6 = ipv6Range(i)
 		}
-		base := netip.MustParseAddr(vpcIPv6).As16()
-		base[7] = byte(i + 1)
-		n.IPv6 = netip.PrefixFrom(netip.AddrFrom16(base), 64)
 	}
+}
+
+// ipv6Range returns the /64 of the VPC's IPv6 block that a subnet has.
+func ipv6Range(index int) netip.Prefix {
+	base := netip.MustParseAddr(vpcIPv6).As16()
+	base[7] = byte(index + 1)
+	return netip.PrefixFrom(netip.AddrFrom16(base), 64)
 }
 
 // account is the part of the AWS account that exists before the first request and does not change.
@@ -125,24 +143,36 @@ type Subnet struct {
 	CIDR string
 	// OnlyIPv4 leaves the subnet without a range of IPv6 addresses where the others have one.
 	OnlyIPv4 bool
+	// IPv6Native makes the subnet one with IPv6 addresses alone, in any account. It has no CIDR.
+	IPv6Native bool
 }
 
 // add adds subnets, with the tags of the existing ones.
 func (a *account) add(subnets []Subnet) error {
 	for _, want := range subnets {
-		prefix, err := netip.ParsePrefix(want.CIDR)
 		z, known := a.zone(want.Zone)
+		tags := maps.Clone(a.subnets[0].Tags)
+		tags["Name"] = fmt.Sprintf("%s-private-%d", a.cluster, len(a.subnets)+1)
+		added := &subnet{ID: fmt.Sprintf("subnet-0a5e7e%010d", len(a.subnets)+1), Zone: z.Name, ZoneID: z.ID, onlyIPv4: want.OnlyIPv4, native: want.IPv6Native, Tags: tags}
+		if want.IPv6Native {
+			if !known || want.CIDR != "" || want.OnlyIPv4 {
+				return fmt.Errorf("subnet with IPv6 addresses alone in %s: it needs a zone of the account, and has no range of IPv4 addresses", want.Zone)
+			}
+			added.IPv6 = ipv6Range(len(a.subnets))
+			a.subnets = append(a.subnets, added)
+			continue
+		}
+		prefix, err := netip.ParsePrefix(want.CIDR)
 		if err != nil || !known || prefix != prefix.Masked() || prefix.Bits() > 28 || !netip.MustParsePrefix(vpcCIDR).Contains(prefix.Addr()) {
 			return fmt.Errorf("subnet %s in %s: it needs a zone of the account and a range of %s of 16 addresses or more", want.CIDR, want.Zone, vpcCIDR)
 		}
 		for _, n := range a.subnets {
-			if n.Prefix.Overlaps(prefix) {
+			if !n.native && n.Prefix.Overlaps(prefix) {
 				return fmt.Errorf("subnet %s overlaps with %s", want.CIDR, n.Prefix)
 			}
 		}
-		tags := maps.Clone(a.subnets[0].Tags)
-		tags["Name"] = fmt.Sprintf("%s-private-%d", a.cluster, len(a.subnets)+1)
-		a.subnets = append(a.subnets, &subnet{ID: fmt.Sprintf("subnet-0a5e7e%010d", len(a.subnets)+1), Zone: z.Name, ZoneID: z.ID, Prefix: prefix, onlyIPv4: want.OnlyIPv4, Tags: tags})
+		added.Prefix = prefix
+		a.subnets = append(a.subnets, added)
 	}
 	return nil
 }
@@ -194,9 +224,13 @@ func (a *account) group(id string) *securityGroup {
 	return nil
 }
 
-// privateDNS returns the host name that EC2 gives a private address.
-func (a *account) privateDNS(ip string) string {
-	host := "ip-" + strings.ReplaceAll(ip, ".", "-")
+// privateDNS returns the host name that EC2 gives an instance: by its private address, or by its id if it has none ("Amazon
+// EC2 instance hostnames and domains": resource names are the only ones in subnets with IPv6 addresses alone).
+func (a *account) privateDNS(i *instance) string {
+	host := "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-")
+	if i.PrivateIP == "" {
+		host = i.ID
+	}
 	if a.region == "us-east-1" {
 		return host + ".ec2.internal"
 	}

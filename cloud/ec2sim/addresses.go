@@ -35,6 +35,9 @@ func (a *addresses) count() {
 }
 
 func (a *addresses) hold(subnetID, ip string) {
+	if ip == "" {
+		return
+	}
 	if a.inUse[subnetID] == nil {
 		a.inUse[subnetID] = map[string]bool{}
 	}
@@ -120,6 +123,9 @@ func (a *addresses) free(n *subnet) int {
 
 // take assigns the next address that is not in use. The caller has checked that there is one.
 func (a *addresses) take(n *subnet) string {
+	if n.native {
+		return ""
+	}
 	counter := addressCounter{}
 	if have := a.counters.rows[n.ID]; have != nil {
 		counter = *have
@@ -160,13 +166,32 @@ func (n *subnet) newIPv6Prefix() string {
 
 // checkAddresses refuses IPv6 addresses that EC2 refuses (EC2 User Guide, "Launch instance parameters", IPv6 IPs: the
 // subnet must have an IPv6 CIDR block; "Primary IPv6 IP" requires an IPv6 address on the interface).
-func checkAddresses(spec *launchSpec, in *subnet) error {
+func checkAddresses(spec *launchSpec, t *InstanceType, in *subnet) error {
+	if in.native {
+		if err := checkNative(spec, t, in); err != nil {
+			return err
+		}
+	}
 	for _, n := range spec.Interfaces {
 		switch {
 		case n.Ipv6Count+n.Ipv6PrefixCount > 0 && !in.IPv6.IsValid():
 			return invalidValue("The subnet '%s' has no associated IPv6 CIDR block", in.ID)
 		case n.PrimaryIPv6 && n.Ipv6Count == 0:
 			return refuse("InvalidParameterCombination", "A primary IPv6 address requires an IPv6 address on the network interface")
+		}
+	}
+	return nil
+}
+
+// checkNative refuses what EC2 refuses in a subnet with IPv6 addresses alone: instances without Nitro, and everything about IPv4
+// addresses (VPC User Guide, "IP addressing for your VPCs and subnets", "IPv6-only"). The codes are not documented.
+func checkNative(spec *launchSpec, t *InstanceType, in *subnet) error {
+	if t.Hypervisor == "xen" {
+		return refuse("InvalidParameterCombination", "The instance type %s cannot be launched in the IPv6-only subnet '%s'", t.Name, in.ID)
+	}
+	for _, n := range spec.Interfaces {
+		if n.SecondaryCount+n.Ipv4PrefixCount > 0 || n.PublicIP != nil && *n.PublicIP {
+			return refuse("InvalidParameterCombination", "IPv4 addresses cannot be assigned in the IPv6-only subnet '%s'", in.ID)
 		}
 	}
 	return nil

@@ -166,3 +166,51 @@ func TestIPv6AddressesOfALaunch(t *testing.T) {
 		}
 	}
 }
+
+// TestSubnetsWithIPv6AddressesAlone launches into a subnet without IPv4 addresses.
+func TestSubnetsWithIPv6AddressesAlone(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", IPv6Native: true}}})
+	subnets, err := a.ec2.DescribeSubnets(ctx(t), &ec2.DescribeSubnetsInput{Filters: []ec2types.Filter{filterOf("ipv6-native", "true")}})
+	if err != nil || len(subnets.Subnets) != 1 {
+		t.Fatalf("subnets with IPv6 addresses alone: %+v, %v", subnets, err)
+	}
+	native := subnets.Subnets[0]
+	if !*native.Ipv6Native || !*native.AssignIpv6AddressOnCreation || native.CidrBlock != nil || *native.AvailableIpAddressCount != 0 || len(native.Ipv6CidrBlockAssociationSet) != 1 {
+		t.Errorf("it is described as %+v", native)
+	}
+	for reason, tc := range map[string]struct {
+		itype  string
+		change func(*ec2types.InstanceNetworkInterfaceSpecification)
+		code   string
+	}{
+		"nothing is said about addresses": {itype: "m5.large"},
+		"an IPv6 address is asked for":    {itype: "m5.large", change: func(n *ec2types.InstanceNetworkInterfaceSpecification) { n.Ipv6AddressCount = aws.Int32(1) }},
+		"an instance without Nitro":       {itype: "m4.large", code: "InvalidParameterCombination"},
+		"a public address":                {itype: "m5.large", change: func(n *ec2types.InstanceNetworkInterfaceSpecification) { n.AssociatePublicIpAddress = aws.Bool(true) }, code: "InvalidParameterCombination"},
+		"an IPv4 prefix":                  {itype: "m5.large", change: func(n *ec2types.InstanceNetworkInterfaceSpecification) { n.Ipv4PrefixCount = aws.Int32(1) }, code: "InvalidParameterCombination"},
+	} {
+		in := &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: ec2types.InstanceType(tc.itype), ImageId: aws.String(a.image(t, "x86_64")), SubnetId: native.SubnetId}
+		if tc.change != nil {
+			nic := ec2types.InstanceNetworkInterfaceSpecification{DeviceIndex: aws.Int32(0), SubnetId: native.SubnetId}
+			tc.change(&nic)
+			in.SubnetId, in.NetworkInterfaces = nil, []ec2types.InstanceNetworkInterfaceSpecification{nic}
+		}
+		out, err := a.ec2.RunInstances(ctx(t), in)
+		if tc.code != "" {
+			if err == nil {
+				t.Errorf("%s: it is launched", reason)
+				continue
+			}
+			wantCode(t, err, tc.code)
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", reason, err)
+		}
+		made := out.Instances[0]
+		if aws.ToString(made.PrivateIpAddress) != "" || aws.ToString(made.Ipv6Address) == "" || aws.ToString(made.PrivateDnsName) != *made.InstanceId+".ec2.internal" {
+			t.Errorf("%s: the instance has the addresses %q and %q, and the name %q", reason, aws.ToString(made.PrivateIpAddress), aws.ToString(made.Ipv6Address), aws.ToString(made.PrivateDnsName))
+		}
+	}
+}

@@ -130,7 +130,12 @@ func (s *Server) SetParameter(name, value string) error {
 
 // ShiftZone has ARC shift the traffic of the cluster away from a zone, such as us-east-1a, for some time. Zero ends the shift.
 func (s *Server) ShiftZone(zone string, lasts time.Duration) error {
-	return s.guard.change(func(now time.Time) error { return s.shifts.shift(zone, lasts, now) })
+	return s.ShiftZoneAs(zone, shiftByCustomer, lasts)
+}
+
+// ShiftZoneAs does the same for any kind of shift: ZONAL_SHIFT, which ShiftZone makes, ZONAL_AUTOSHIFT or PRACTICE_RUN.
+func (s *Server) ShiftZoneAs(zone, kind string, lasts time.Duration) error {
+	return s.guard.change(func(now time.Time) error { return s.shifts.shift(zone, kind, lasts, now) })
 }
 
 // Reserve creates a capacity reservation and returns its id. It also creates capacity blocks and interruptible

@@ -33,7 +33,7 @@ const ControlHelp = `Control and inspection, JSON over HTTP below /_sim/:
   POST   /_sim/reserve         {"type":"m5.large","zone":"us-east-1a","count":3,"targeted":true,"block":false,"tags":{}}:
                                a capacity reservation; answers its id
   POST   /_sim/zonal-shift     {"zone":"us-east-1a","for":"1h"}: ARC shifts the cluster's traffic away from a zone; without "for",
-                               the shift ends
+                               the shift ends; "kind" may be ZONAL_AUTOSHIFT or PRACTICE_RUN
   POST   /_sim/image           {"name":"...","arch":"x86_64","owner":"210987654321","public":false,"shared":true,"tags":{},
                                "created":"2026-01-31T12:00:00Z","deprecated":"...","bootMode":"uefi","noENA":false,"rootGiB":20}:
                                an image of this account or, with "owner", of another; answers its id
@@ -143,12 +143,13 @@ func (a controlAPI) orders() map[string]func(*http.Request) (any, error) {
 		"POST /_sim/zonal-shift": func(r *http.Request) (any, error) {
 			var in struct {
 				Zone string   `json:"zone"`
+				Kind string   `json:"kind"`
 				For  Duration `json:"for"`
 			}
 			if err := decodeControl(r, &in); err != nil {
 				return nil, err
 			}
-			return struct{}{}, a.server.ShiftZone(in.Zone, time.Duration(in.For))
+			return struct{}{}, a.server.ShiftZoneAs(in.Zone, in.Kind, time.Duration(in.For))
 		},
 		"POST /_sim/message": func(r *http.Request) (any, error) {
 			var in struct {

@@ -89,7 +89,7 @@ func (ia *instanceAnswers) attributes(i *instance, now time.Time) attributes {
 		case "private-ip-address":
 			return one(i.PrivateIP)
 		case "private-dns-name":
-			return one(ia.account.privateDNS(i.PrivateIP))
+			return one(ia.account.privateDNS(i))
 		case "client-token":
 			return one(i.ClientToken)
 		case "reservation-id":

@@ -100,6 +100,9 @@ func (fs *fleets) parseCandidate(p *params, t *launchTemplate, version *template
 	over := &launchSpec{}
 	if p != nil {
 		var err error
+		if err := checkOverridePlacement(p.sub("Placement")); err != nil {
+			return nil, err
+		}
 		if over, err = parseLaunchSpec(p); err != nil {
 			return nil, err
 		}
@@ -138,6 +141,17 @@ func (fs *fleets) parseCandidate(p *params, t *launchTemplate, version *template
 		c.order.template, c.order.version = t, version.Number
 	}
 	return c, nil
+}
+
+// checkOverridePlacement refuses what an override cannot say about placement, although launch templates can: all but the group
+// "is not supported for CreateFleet" (API reference, Placement). The code of the error is not documented.
+func checkOverridePlacement(p *params) error {
+	for _, name := range []string{"Affinity", "AvailabilityZone", "AvailabilityZoneId", "HostId", "HostResourceGroupArn", "PartitionNumber", "SpreadDomain", "Tenancy"} {
+		if p.has(name) {
+			return refuse("InvalidParameterCombination", "The parameter Placement.%s is not supported in the overrides of CreateFleet", name)
+		}
+	}
+	return nil
 }
 
 // fill takes instances from the candidates, and reports the instances and the error of each dry pool. If the launches of

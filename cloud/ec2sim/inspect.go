@@ -39,7 +39,7 @@ func (s *Server) Instances() []Instance {
 		for _, i := range s.instances.sorted() {
 			x := Instance{
 				ID: i.ID, Type: i.Type, Zone: i.Zone, CapacityType: i.capacityType(), State: i.state(now).name, Fleet: i.Fleet,
-				ClientToken: i.ClientToken, PrivateDNS: s.account.privateDNS(i.PrivateIP), LaunchedAt: i.LaunchedAt,
+				ClientToken: i.ClientToken, PrivateDNS: s.account.privateDNS(i), LaunchedAt: i.LaunchedAt,
 				PriceUSD: s.prices.hourly(i, s.opts.Now()), EndCode: i.EndCode, Node: string(i.Node), NodeReason: i.NodeReason, Tags: i.Tags,
 			}
 			if i.ended() {

@@ -184,7 +184,7 @@ func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 	if state == stateTerminated {
 		return x // EC2 no longer reports the network and the disks
 	}
-	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, ia.account.privateDNS(i.PrivateIP)
+	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, ia.account.privateDNS(i)
 	x.Groups, x.IPv6, x.PublicIP = ia.groups.xml(i.Groups), i.ipv6(), i.PublicIP
 	for _, v := range i.Volumes {
 		a := attachedVolumeXML{Device: v.Device}
@@ -203,7 +203,7 @@ func (ia *instanceAnswers) interfaceXML(i *instance, n networkInterface) attache
 		Type: n.Type, Groups: ia.groups.xml(n.Groups),
 	}
 	if n.DeviceIndex == 0 && n.CardIndex == 0 {
-		a.PrivateIP, a.PrivateDNS = i.PrivateIP, ia.account.privateDNS(i.PrivateIP)
+		a.PrivateIP, a.PrivateDNS = i.PrivateIP, ia.account.privateDNS(i)
 	}
 	for at, ip := range n.IPv6 {
 		a.IPv6 = append(a.IPv6, ipv6XML{ip, n.PrimaryIPv6 && at == 0})

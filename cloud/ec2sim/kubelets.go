@@ -27,7 +27,7 @@ type machines struct {
 func (ms *machines) of(i *instance) machine {
 	m := machine{
 		instance: *i, itype: ms.catalogue.Type(i.Type), image: ms.images.find(i.Image), region: ms.account.region, zoneID: ms.account.zoneOf(i).ID,
-		hostname: ms.account.privateDNS(i.PrivateIP), endpoint: ms.endpoint, caKnown: ms.caKnown,
+		hostname: ms.account.privateDNS(i), endpoint: ms.endpoint, caKnown: ms.caKnown,
 	}
 	if u := ms.userData.rows[i.UserData]; u != nil {
 		m.userData = u.Text

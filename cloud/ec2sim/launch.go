@@ -52,7 +52,7 @@ func (l *launcher) prepare(spec *launchSpec) (*launchOrder, error) {
 	if err := l.volumes.check(spec, o.image); err != nil {
 		return nil, err
 	}
-	if err := checkAddresses(spec, o.subnet); err != nil {
+	if err := checkAddresses(spec, o.itype, o.subnet); err != nil {
 		return nil, err
 	}
 	if o.placement, err = l.placements.forLaunch(spec, o.itype); err != nil {
@@ -80,7 +80,7 @@ func (l *launcher) obtain(o *launchOrder, index int, now time.Time) (*instance, 
 	if o.spot && !o.itype.Supports("spot") {
 		return nil, refuse("InvalidFleetConfiguration", "The instance type %s is not supported for Spot", o.itype.Name)
 	}
-	if l.addresses.free(o.subnet) < o.spec.addresses() {
+	if !o.subnet.native && l.addresses.free(o.subnet) < o.spec.addresses() {
 		return nil, refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", o.subnet.ID)
 	}
 	partition, err := l.placements.admit(o)
@@ -163,14 +163,22 @@ func (m *metadataOptions) merge(over *metadataOptions) {
 
 func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInterface {
 	if len(spec.Interfaces) == 0 {
-		return []networkInterface{{ID: newID("eni"), Type: "interface", Groups: groups}}
+		only := networkInterface{ID: newID("eni"), Type: "interface", Groups: groups}
+		if in.native { // AssignIpv6AddressOnCreation is always set there
+			only.IPv6 = []string{in.newIPv6()}
+		}
+		return []networkInterface{only}
 	}
 	var out []networkInterface
 	for _, n := range spec.Interfaces {
 		i := networkInterface{
 			ID: newID("eni"), DeviceIndex: n.DeviceIndex, CardIndex: n.CardIndex, Type: n.Type, Groups: n.Groups, Description: n.Description,
 		}
-		for range n.Ipv6Count {
+		count := n.Ipv6Count
+		if in.native && n.Type != "efa-only" {
+			count = max(1, count)
+		}
+		for range count {
 			i.IPv6 = append(i.IPv6, in.newIPv6())
 		}
 		for range n.Ipv6PrefixCount {

@@ -141,6 +141,8 @@ func (m *machine) check(k *kubeletSetup) error {
 		return fmt.Errorf("%s: Certificate authority is missing in cluster configuration", k.program)
 	case k.program == "nodeadm" && k.cidr == "":
 		return errors.New("nodeadm: CIDR is missing in cluster configuration")
+	case !k.ipv6 && m.instance.PrivateIP == "":
+		return errors.New(k.program + ": no IPv4 address on the primary network interface, but the cluster's service range is an IPv4 one")
 	case k.ipv6 && m.instance.ipv6() == "":
 		// The program reads the interface's IPv6 address from the instance metadata and passes it to the kubelet as node IP.
 		return errors.New(k.program + ": no IPv6 address on the primary network interface, but the cluster's service range is an IPv6 one")

@@ -208,6 +208,55 @@ func TestAFleetIntoAPlacementGroup(t *testing.T) {
 	}
 }
 
+// TestPlacementOfAnOverride has overrides of a fleet name what its launch template may name: EC2 takes the group alone.
+func TestPlacementOfAnOverride(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{})
+	parts := a.placementGroup(t, "parts", ec2types.PlacementStrategyPartition, 3)
+	template := func(name string, placement *ec2types.LaunchTemplatePlacementRequest) {
+		t.Helper()
+		if _, err := a.ec2.CreateLaunchTemplate(ctx(t), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(name),
+			LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: aws.String(a.image(t, "x86_64")), Placement: placement}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	template("plain", nil)
+	template("second", &ec2types.LaunchTemplatePlacementRequest{GroupId: aws.String(parts), PartitionNumber: aws.Int32(2)})
+	for reason, tc := range map[string]struct {
+		template  string
+		placement *ec2types.Placement
+		// partition is that of the instance if it is the only one possible, and code that of the refusal.
+		partition int32
+		code      string
+	}{
+		"the template names the partition":    {template: "second", partition: 2},
+		"the override names the group":        {template: "plain", placement: &ec2types.Placement{GroupId: aws.String(parts)}},
+		"the override names the partition":    {template: "plain", placement: &ec2types.Placement{GroupId: aws.String(parts), PartitionNumber: aws.Int32(2)}, code: "InvalidParameterCombination"},
+		"the override names another one":      {template: "second", placement: &ec2types.Placement{PartitionNumber: aws.Int32(3)}, code: "InvalidParameterCombination"},
+		"the override names the tenancy":      {template: "plain", placement: &ec2types.Placement{Tenancy: ec2types.TenancyDedicated}, code: "InvalidParameterCombination"},
+		"the override names a Dedicated Host": {template: "plain", placement: &ec2types.Placement{HostId: aws.String("h-0")}, code: "InvalidParameterCombination"},
+	} {
+		override := a.override(t, "m5.large", "us-east-1a")
+		override.Placement = tc.placement
+		out, err := a.ec2.CreateFleet(ctx(t), fleetInput(tc.template, 1, ec2types.DefaultTargetCapacityTypeOnDemand, override))
+		if tc.code != "" {
+			wantCode(t, err, tc.code)
+			continue
+		}
+		if err != nil || len(out.Instances) != 1 {
+			t.Fatalf("%s: %v, %+v", reason, err, out)
+		}
+		found, err := a.ec2.DescribeInstances(ctx(t), &ec2.DescribeInstancesInput{InstanceIds: out.Instances[0].InstanceIds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed := found.Reservations[0].Instances[0].Placement
+		if aws.ToString(placed.GroupId) != parts || tc.partition > 0 && aws.ToInt32(placed.PartitionNumber) != tc.partition {
+			t.Errorf("%s: it is in %+v", reason, placed)
+		}
+	}
+}
+
 // TestPlacementGroupsAreDescribed makes, finds and deletes placement groups.
 func TestPlacementGroupsAreDescribed(t *testing.T) {
 	t.Parallel()

@@ -81,12 +81,14 @@ type subnetXML struct {
 	State      string   `xml:"state"`
 	OwnerID    string   `xml:"ownerId"`
 	VPCID      string   `xml:"vpcId"`
-	CIDR       string   `xml:"cidrBlock"`
+	CIDR       string   `xml:"cidrBlock,omitempty"`
 	Free       int      `xml:"availableIpAddressCount"`
 	Zone       string   `xml:"availabilityZone"`
 	ZoneID     string   `xml:"availabilityZoneId"`
 	DefaultFor bool     `xml:"defaultForAz"`
 	PublicIP   bool     `xml:"mapPublicIpOnLaunch"`
+	AssignIPv6 bool     `xml:"assignIpv6AddressOnCreation"`
+	Native     bool     `xml:"ipv6Native"`
 	Tags       []tagXML `xml:"tagSet>item,omitempty"`
 
 	IPv6 []subnetIPv6XML `xml:"ipv6CidrBlockAssociationSet>item,omitempty"`
@@ -120,8 +122,8 @@ func (s *subnets) describe(c *call) (any, error) {
 	found, err = sift(found, parseFilters(c.form), func(n *subnet) attributes {
 		return tagged(s.tags.shownOf(n.ID, n.Tags), oneOf(map[string]string{
 			"subnet-id": n.ID, "vpc-id": vpcID, "availability-zone": n.Zone, "availabilityZone": n.Zone,
-			"availability-zone-id": n.ZoneID, "cidr-block": n.Prefix.String(), "state": "available", "owner-id": s.account.network,
-			"default-for-az": "false", "map-public-ip-on-launch": strconv.FormatBool(s.publicByDefault(n)), "available-ip-address-count": strconv.Itoa(s.addresses.free(n)),
+			"availability-zone-id": n.ZoneID, "cidr-block": n.cidr(), "state": "available", "owner-id": s.account.network,
+			"default-for-az": "false", "map-public-ip-on-launch": strconv.FormatBool(s.publicByDefault(n)), "ipv6-native": strconv.FormatBool(n.native), "available-ip-address-count": strconv.Itoa(s.addresses.free(n)),
 		}))
 	})
 	if err != nil {
@@ -135,7 +137,7 @@ func (s *subnets) describe(c *call) (any, error) {
 	for _, n := range page {
 		out.Subnets = append(out.Subnets, subnetXML{
 			ID: n.ID, ARN: s.account.subnetARN(n.ID), State: "available", OwnerID: s.account.network, VPCID: vpcID,
-			CIDR: n.Prefix.String(), Free: s.addresses.free(n), Zone: n.Zone, ZoneID: n.ZoneID, PublicIP: s.publicByDefault(n),
+			CIDR: n.cidr(), AssignIPv6: n.native, Native: n.native, Free: s.addresses.free(n), Zone: n.Zone, ZoneID: n.ZoneID, PublicIP: s.publicByDefault(n),
 			Tags: tagsXML(s.tags.shownOf(n.ID, n.Tags)), IPv6: n.ipv6XML(),
 		})
 	}

@@ -31,6 +31,21 @@ func (x *Index) Needs(pod *model.Pod) Needs {
 func (x *Index) work(pod *model.Pod) Needs {
 	var needs Needs
 	for _, entry := range pod.Claims.All() {
+		if entry.Spec != nil {
+			needs.own = append(needs.own, asked{entry: entry.Entry, key: string(pod.UID) + "/" + entry.Entry, claim: &resourcev1.ResourceClaim{Spec: *entry.Spec}})
+			continue
+		}
+		if entry.Claim == "" && pod.Virtual {
+			claim := x.fromTemplate(pod.Namespace, entry.Template)
+			if claim == nil {
+				return refused(fmt.Sprintf("resource claim %q names ResourceClaimTemplate %s, which does not exist", entry.Entry, entry.Template))
+			}
+			if why := x.undefined(claim); why != "" {
+				return refused(fmt.Sprintf("resource claim %q %s", entry.Entry, why))
+			}
+			needs.own = append(needs.own, asked{entry: entry.Entry, key: string(pod.UID) + "/" + entry.Entry, claim: claim})
+			continue
+		}
 		if entry.Claim == "" {
 			return refused(fmt.Sprintf("resource claim %q has not been created from ResourceClaimTemplate %s yet", entry.Entry, entry.Template))
 		}
@@ -112,6 +127,11 @@ func (x *Index) unusable(pod *model.Pod, entry model.PodClaim, claim *resourcev1
 	if used := len(claim.Status.ReservedFor); used >= resourcev1.ResourceClaimReservedForMaxSize && pod.Node == "" {
 		return fmt.Sprintf("names ResourceClaim %s, which as many pods use as may (%d)", entry.Claim, used)
 	}
+	return x.undefined(claim)
+}
+
+// undefined says which part of a claim is not known here, as the end of a sentence about it; empty if all are.
+func (x *Index) undefined(claim *resourcev1.ResourceClaim) string {
 	for _, r := range claim.Spec.Devices.Requests {
 		if r.Exactly == nil && len(r.FirstAvailable) == 0 {
 			return fmt.Sprintf("has a request %q of a kind that is not known here", r.Name)

@@ -8,14 +8,17 @@
 // The devices of a node that exists are what its drivers have published. As long as a node is not initialized, the devices of
 // a driver that has not published yet are those of a template. Nodes to be bought have the devices of their templates. A
 // NodeOverlay gives the templates of the drivers that it describes (annotation tenon.sh/device-templates); those of other
-// drivers are learnt from what they have published for nodes of the same NodePool and instance type.
+// drivers are learnt from what they have published for nodes of the same NodePool and instance type. An annotation of the NodePool
+// keeps that (model/learnt_devices.go).
 //
 // A claim that several pods use is allocated once: the first of them decides where the others go, and pods whose claims
 // are to be allocated from devices of a node are planned for one node. A claim that was made from a template is made anew
 // for the successor of its pod, so it does not keep the pod on its node; a claim that was made by hand and is allocated does.
 //
-// What is not known: DeviceTaintRules are not read, and devices that nodes reach by their zone are not counted for nodes that
-// do not exist yet.
+// Pods that do not exist yet, those of DaemonSets on a node that starts and the virtual ones of CapacityBuffers, have the claims
+// that would be made from their templates.
 //
-// Reading order: allocate, needs, view, index, claims, room, explain.
+// What is not known: devices that nodes reach by their zone are not counted for nodes that do not exist yet.
+//
+// Reading order: allocate, needs, view, index, taints, daemons, claims, room, explain.
 package devices

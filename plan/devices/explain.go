@@ -62,7 +62,7 @@ func (r *Room) shortageOf(n *Needs, instanceType string) shortage {
 	if err := r.index.problems[keyOf(claims)]; err != nil {
 		return shortage{faulty, err.Error()}
 	}
-	worst := shortage{together, "the devices of " + instanceType + " do not meet all requests and constraints of its resource claims at once"}
+	worst := shortage{together, "the devices of " + instanceType + " do not meet all requests and constraints of its resource claims at once" + someTaint(v)}
 	for i := range claims {
 		for j := range claims[i].claim.Spec.Devices.Requests {
 			request := &claims[i].claim.Spec.Devices.Requests[j]
@@ -121,6 +121,20 @@ func devicesOf(v *view) []cel.Device {
 		}
 	}
 	return all
+}
+
+// someTaint ends a sentence with the first taint of a view's devices that keeps claims away; empty if there is none.
+func someTaint(v *view) string {
+	for _, s := range v.slices {
+		for i := range s.Spec.Devices {
+			for _, taint := range s.Spec.Devices[i].Taints {
+				if taint.Effect == resourcev1.DeviceTaintEffectNoSchedule || taint.Effect == resourcev1.DeviceTaintEffectNoExecute {
+					return fmt.Sprintf(", as some have the taint %s:%s", taint.Key, taint.Effect)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // matches says whether a device meets a selector. One that cannot be evaluated matches nothing.

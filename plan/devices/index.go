@@ -75,7 +75,7 @@ func NewIndex(in *model.Input, pods []*model.Pod) *Index {
 	}
 	up := newUpstream(known.Classes)
 	x := &Index{known: known, allocator: up, compiled: up, users: map[string][]*model.Pod{}, hosts: map[string]string{},
-		local: model.LocalSlices(known.Slices), pools: map[poolID][]*resourcev1.ResourceSlice{}, described: describedBy(in.Pools), needs: map[*model.Pod]Needs{},
+		pools: map[poolID][]*resourcev1.ResourceSlice{}, described: describedBy(in.Pools), needs: map[*model.Pod]Needs{},
 		fresh: map[model.NodeKind][]*resourcev1.ResourceSlice{}, answers: map[string][]resourcev1.AllocationResult{}, problems: map[string]error{},
 		plan: planned{claims: map[string]place{}, users: map[string]int{}, remote: map[int][]resourcev1.DeviceRequestAllocationResult{}}}
 	x.use(in.Snapshot.Pending)
@@ -88,7 +88,12 @@ func NewIndex(in *model.Input, pods []*model.Pod) *Index {
 		}
 	}
 	x.templates = known.Learnt.With(kinds, known.Slices)
-	for _, s := range known.Slices {
+	published := make([]*resourcev1.ResourceSlice, len(known.Slices))
+	for i, s := range known.Slices {
+		published[i] = x.tainted(s)
+	}
+	x.local = model.LocalSlices(published)
+	for _, s := range published {
 		x.pools[poolOf(s)] = append(x.pools[poolOf(s)], s)
 		if s.Spec.NodeName == nil {
 			x.remote = append(x.remote, s)

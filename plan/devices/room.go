@@ -169,7 +169,7 @@ func (x *Index) viewOf(pool string, typ *cloud.InstanceType, labels map[string]s
 	own, known := x.fresh[kind]
 	if !known {
 		for _, s := range x.template(kind) {
-			own = append(own, renamed(s, newNode))
+			own = append(own, x.tainted(renamed(s, newNode)))
 		}
 		x.fresh[kind] = own
 	}
@@ -203,7 +203,7 @@ func (x *Index) Room(n *model.Node) *Room {
 		for _, s := range x.template(model.NodeKind{Pool: n.Pool, InstanceType: n.InstanceType}) {
 			published := func(p *resourcev1.ResourceSlice) bool { return p.Spec.Driver == s.Spec.Driver }
 			if !slices.ContainsFunc(complete, published) {
-				own = append(slices.Clip(own), renamed(s, name))
+				own = append(slices.Clip(own), x.tainted(renamed(s, name)))
 			}
 		}
 	}

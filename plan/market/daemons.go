@@ -11,6 +11,8 @@ import (
 type daemonLoad struct {
 	request []int64
 	ports   []model.HostPort
+	// claiming is the DaemonSet if its pods claim devices.
+	claiming []*model.DaemonSet
 	// zones are those in which it runs, by machine.
 	zones []uint64
 }
@@ -42,6 +44,9 @@ func runDaemons(m *Market, sets []*model.DaemonSet) {
 // loadOf finds out where a DaemonSet runs.
 func loadOf(m *Market, set *model.DaemonSet) daemonLoad {
 	load := daemonLoad{request: m.Dims.Vector(set.Class.Requests), ports: set.Class.HostPorts, zones: make([]uint64, len(m.Machines))}
+	if set.Claims != nil {
+		load.claiming = []*model.DaemonSet{set}
+	}
 	bare := model.Class{Tolerations: set.Class.Tolerations}
 	for _, t := range model.TermsOf(set.Class) {
 		v := m.Variant(&bare, t, false)
@@ -63,10 +68,11 @@ func withDaemons(m *Market, index int, loads []daemonLoad) []Machine {
 			if loads[i].zones[index]&(1<<zone) != 0 {
 				solve.Subtract(mach.Usable, loads[i].request, 1)
 				mach.DaemonPorts = append(mach.DaemonPorts, loads[i].ports...)
+				mach.Claiming = append(mach.Claiming, loads[i].claiming...)
 			}
 		}
 		at := slices.IndexFunc(made, func(other Machine) bool {
-			return slices.Equal(other.Usable, mach.Usable) && slices.Equal(other.DaemonPorts, mach.DaemonPorts)
+			return slices.Equal(other.Usable, mach.Usable) && slices.Equal(other.DaemonPorts, mach.DaemonPorts) && slices.Equal(other.Claiming, mach.Claiming)
 		})
 		if at < 0 {
 			at, made = len(made), append(made, mach)
@@ -88,10 +94,8 @@ func withDaemons(m *Market, index int, loads []daemonLoad) []Machine {
 }
 
 // MissingDaemons returns the requests and host ports of the DaemonSets that will still start on a node, because it joined a
-// moment ago or has not joined yet.
-func MissingDaemons(n *model.Node, sets []*model.DaemonSet) (model.Resources, []model.HostPort) {
-	var sum model.Resources
-	var ports []model.HostPort
+// moment ago or has not joined yet, and those of them whose pods claim devices.
+func MissingDaemons(n *model.Node, sets []*model.DaemonSet) (sum model.Resources, ports []model.HostPort, claiming []*model.DaemonSet) {
 	for _, set := range sets {
 		runs := slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool {
 			return pod.Daemon && pod.OwnerName == set.Name && pod.Namespace == set.Namespace
@@ -100,7 +104,10 @@ func MissingDaemons(n *model.Node, sets []*model.DaemonSet) (model.Resources, []
 		if !runs && model.RepelledBy(model.LastingTaints(n), set.Class.Tolerations) == nil && slices.ContainsFunc(model.TermsOf(set.Class), admits) {
 			sum = sum.Add(set.Class.Requests)
 			ports = append(ports, set.Class.HostPorts...)
+			if set.Claims != nil {
+				claiming = append(claiming, set)
+			}
 		}
 	}
-	return sum, ports
+	return sum, ports, claiming
 }

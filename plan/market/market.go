@@ -88,6 +88,8 @@ type Machine struct {
 	Usable []int64
 	// DaemonPorts are the host ports that DaemonSets occupy on it.
 	DaemonPorts []model.HostPort
+	// Claiming are the DaemonSets on it whose pods claim devices.
+	Claiming []*model.DaemonSet
 	// Size is the capacity that counts towards limits.
 	Size model.Resources
 	// Devices says that it has devices beyond what every machine has.

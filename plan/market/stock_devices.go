@@ -27,12 +27,12 @@ func (m *Market) NewDevices(index int) *devices.Room {
 	if m.Devices == nil {
 		return nil
 	}
-	return m.Devices.NewRoom(SellerOf(m, index).Name, m.Machines[index].Typ, labelsOfNew(m, index))
+	return m.Devices.NewRoom(SellerOf(m, index).Name, m.Machines[index].Typ, labelsOfNew(m, index)).WithDaemons(m.Machines[index].Claiming)
 }
 
 // DevicesInstead returns the devices of a machine that might be bought instead of another, which has a room already.
 func (m *Market) DevicesInstead(room *devices.Room, index int) *devices.Room {
-	return room.Instead(SellerOf(m, index).Name, m.Machines[index].Typ, labelsOfNew(m, index))
+	return room.Instead(SellerOf(m, index).Name, m.Machines[index].Typ, labelsOfNew(m, index)).WithDaemons(m.Machines[index].Claiming)
 }
 
 // labelsOfNew returns the labels of a new machine that do not depend on its zone.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -16,6 +17,10 @@ type Devices struct {
 	Claims map[string]*resourcev1.ResourceClaim
 	// Classes are the DeviceClasses, by name.
 	Classes map[string]*resourcev1.DeviceClass
+	// Templates are the ResourceClaimTemplates, by namespace/name: the claims of pods that do not exist yet.
+	Templates map[string]*resourcev1.ResourceClaimTemplate
+	// TaintRules are the DeviceTaintRules, ordered by name.
+	TaintRules []*resourcev1beta2.DeviceTaintRule
 	// Slices are the ResourceSlices that drivers have published, ordered by name.
 	Slices []*resourcev1.ResourceSlice
 	// Learnt are the templates that were learnt earlier, from nodes that may be gone.
@@ -30,6 +35,9 @@ type PodClaim struct {
 	Claim string
 	// Template is the name of the ResourceClaimTemplate; empty if the pod names a ResourceClaim itself.
 	Template string
+	// Spec is what the pod claims without naming a claim: the kube-scheduler makes the claim when it binds the pod. Nil
+	// otherwise.
+	Spec *resourcev1.ResourceClaimSpec
 }
 
 // PodClaims are the claims of a pod in the order of spec.resourceClaims.
@@ -41,6 +49,11 @@ func (c *PodClaims) All() []PodClaim {
 		return nil
 	}
 	return c.list
+}
+
+// And returns the claims with one more.
+func (c *PodClaims) And(claim PodClaim) *PodClaims {
+	return &PodClaims{list: append(slices.Clip(c.All()), claim)}
 }
 
 // DeviceTemplates are the ResourceSlices that drivers are expected to publish for new nodes. Their names and pools are

@@ -5,6 +5,6 @@
 // An Interner shares equal values, so that ten thousand pods of forty shapes have forty classes. All conditions on labels
 // are Terms here, whatever object they come from (requirement.go, volume_terms.go).
 //
-// Reading order: storage, resources, devices, pod, requirement, tenancy, partition, template, intern, growth, node, protection, pdb,
+// Reading order: storage, resources, devices, learnt_devices, pod, requirement, tenancy, partition, template, intern, growth, node, protection, pdb,
 // reduce_pod, result, node_claim, disruption, volume_terms, virtual, input, reduce_node, tied, reduce_storage, waiting.
 package model

@@ -206,6 +206,8 @@ type DaemonSet struct {
 	Namespace string
 	Name      string
 	Class     *Class
+	// Claims are those of each of its pods.
+	Claims *PodClaims
 }
 
 // AntiTerms are the required terms of anti-affinity of a class.

@@ -128,6 +128,7 @@ func (i *Interner) DaemonSet(set *appsv1.DaemonSet, ranges ...*corev1.LimitRange
 		Namespace: i.String(set.Namespace),
 		Name:      i.String(set.Name),
 		Class:     i.class(pod),
+		Claims:    i.podClaims(pod),
 	}
 }
 

@@ -6,7 +6,7 @@
 // the binding of all pods is simulated, as the kube-scheduler would do it, and every pod left without a place gets a
 // reason.
 //
-// Reading order: shape, pod_group, obstacle, existing, demand_chunk, caps, headroom, demand, reasons,
+// Reading order: provided, shape, pod_group, obstacle, existing, demand_chunk, caps, headroom, demand, reasons,
 // candidate_types, growthpause, planned_node, buyer, constraints, priority, distribution, fill, buy, spotpools, claim,
 // choices, domain_rule, choice, promised, domains, audit, bundle, sharing, distribute, spare_room, pack, placed, bound.
 package place

@@ -87,7 +87,8 @@ func existingNodeOf(m *market.Market, n *model.Node, sets []*model.DaemonSet) *E
 		solve.Subtract(s.Free, m.Dims.Vector(pod.Class.Requests), 1)
 		s.Ports = append(s.Ports, pod.Class.HostPorts...)
 	}
-	daemons, ports := market.MissingDaemons(n, sets)
+	daemons, ports, claiming := market.MissingDaemons(n, sets)
+	s.Devices = s.Devices.WithDaemons(claiming)
 	solve.Subtract(s.Free, m.Dims.Vector(daemons), 1)
 	s.Ports = append(s.Ports, ports...)
 	return s

@@ -17,6 +17,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
 )
 
 const (
@@ -32,10 +33,11 @@ type NodePoolMirror interface {
 	NodeClass(name string) cloud.NodeClass
 	Claims() []*karpv1.NodeClaim
 	NodeByProviderID(id string) *corev1.Node
+	PublishedDevices() plan.DeviceTemplates
 }
 
-// NodePools keeps the status and the hash of every NodePool up to date: whether it may be used and why not, the
-// resource totals of its nodes, and the hash of its template. All of it follows from the mirror, so that a pass may be
+// NodePools keeps the status and the annotations of every NodePool up to date: whether it may be used and why not, the
+// resource totals of its nodes, the hash of its template, and what is learnt of its nodes' devices (learntdevices.go). All of it follows from the mirror, so that a pass may be
 // repeated at will; what has not changed is not written. Totals are written when two passes have found the same, as
 // nodes come and go in bursts.
 type NodePools struct {
@@ -64,7 +66,7 @@ func NewNodePools(kind cloud.Kind, client kube.Client, mirror NodePoolMirror, lo
 func (s *NodePools) Run(ctx context.Context) error {
 	return loop{
 		what: "NodePool status", rest: statusEvery,
-		kinds: []cluster.EventKind{cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged},
+		kinds: []cluster.EventKind{cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged, cluster.DevicesPublished},
 		look: func(ctx context.Context) (again time.Duration, err error) {
 			err = s.pass(ctx)
 			if len(s.counts) > 0 {
@@ -84,13 +86,14 @@ func (s *NodePools) pass(ctx context.Context) error {
 		}
 	}
 	var errs []error
+	published := s.mirror.PublishedDevices()
 	held := s.counts
 	s.counts = map[string]count{}
 	for _, pool := range s.mirror.NodePools() {
 		if before, was := held[pool.Name]; was {
 			s.counts[pool.Name] = before
 		}
-		if err := s.keep(ctx, pool.DeepCopy(), claims[pool.Name]); err != nil {
+		if err := s.keep(ctx, pool.DeepCopy(), claims[pool.Name], published); err != nil {
 			errs = append(errs, fmt.Errorf("NodePool %s: %w", pool.Name, err))
 		}
 	}
@@ -99,8 +102,11 @@ func (s *NodePools) pass(ctx context.Context) error {
 
 // keep brings one NodePool up to date. A conflict means that the mirror is behind; its next change brings the pool back
 // here.
-func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
+func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim, published plan.DeviceTemplates) error {
 	err := s.keepHash(ctx, pool, claims)
+	if err == nil {
+		err = s.keepDevices(ctx, pool, published)
+	}
 	if err == nil {
 		err = s.keepStatus(ctx, pool, claims)
 	}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/lab/labtest"
+	"github.com/tenon-sh/tenon/plan"
 )
 
 // TestPoolStatusOnARealAPIServer runs the loop against a kube-apiserver and a real mirror: the laboratory's default
@@ -29,7 +31,7 @@ func TestPoolStatusOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	client, mirror := startLabMirror(ctx, t)
+	client, mirror, another := startLabMirror(ctx, t)
 	keeper := NewNodePools(nodeclass.Kind(), client, mirror, zaptest.NewLogger(t))
 	running, stop := context.WithCancel(ctx)
 	group, running := errgroup.WithContext(running)
@@ -84,6 +86,18 @@ func TestPoolStatusOnARealAPIServer(t *testing.T) {
 		return p.Status.Resources.Cpu().Value() == 4 && p.Status.Nodes != nil && *p.Status.Nodes == 1
 	})
 
+	publishThenRemove(ctx, t, client, func() {
+		awaitPool("published devices", func(p *karpv1.NodePool) bool { return p.Annotations[karpv1.LearntDevicesAnnotationKey] != "" })
+	})
+	group.Go(func() error { return another.Run(running) })
+	if err := another.WaitSynced(ctx); err != nil {
+		t.Fatal(err)
+	}
+	devices := another.Snapshot().Devices
+	if learnt := devices.Learnt[plan.NodeKind{Pool: "default", InstanceType: "g5.xlarge"}]; len(devices.Slices) > 0 || len(learnt) != 1 || learnt[0].Spec.Devices[0].Name != "gpu-0" {
+		t.Errorf("another process knows %v of nodes that are gone, and %v of others", learnt, devices.Slices)
+	}
+
 	if err := client.Delete(ctx, class); err != nil {
 		t.Fatal(err)
 	}
@@ -93,9 +107,30 @@ func TestPoolStatusOnARealAPIServer(t *testing.T) {
 	})
 }
 
-// startLabMirror starts a kube-apiserver that runs until the test ends, and returns a client and a mirror of it that is
+// publishThenRemove publishes the devices of a node of the default NodePool, and removes both after meanwhile.
+func publishThenRemove(ctx context.Context, t *testing.T, client kube.Client, meanwhile func()) {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpus", Labels: map[string]string{
+		karpv1.NodePoolLabelKey: "default", corev1.LabelInstanceTypeStable: "g5.xlarge"}}}
+	published := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "gpus"}, Spec: resourcev1.ResourceSliceSpec{
+		Driver: "gpu.example.com", NodeName: &node.Name, Pool: resourcev1.ResourcePool{Name: node.Name, Generation: 1, ResourceSliceCount: 1},
+		Devices: []resourcev1.Device{{Name: "gpu-0"}}}}
+	for _, object := range []kube.Object{node, published} {
+		if err := client.Create(ctx, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meanwhile()
+	for _, object := range []kube.Object{published, node} {
+		if err := client.Delete(ctx, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// startLabMirror starts a kube-apiserver that runs until the test ends, and returns a client and two mirrors of it that are
 // not running yet.
-func startLabMirror(ctx context.Context, t *testing.T) (kube.Client, *cluster.Mirror) {
+func startLabMirror(ctx context.Context, t *testing.T) (client kube.Client, mirror, another *cluster.Mirror) {
 	t.Helper()
 	_, config := labtest.APIServer(t)
 	scheme := runtime.NewScheme()
@@ -108,9 +143,11 @@ func startLabMirror(ctx context.Context, t *testing.T) (kube.Client, *cluster.Mi
 	if err != nil {
 		t.Fatal(err)
 	}
-	mirror, err := cluster.NewMirror(config, cluster.Options{Kind: nodeclass.Kind(), Log: zaptest.NewLogger(t)})
-	if err != nil {
-		t.Fatal(err)
+	for _, made := range []**cluster.Mirror{&mirror, &another} {
+		*made, err = cluster.NewMirror(config, cluster.Options{Kind: nodeclass.Kind(), DynamicResources: true, Log: zaptest.NewLogger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	return client, mirror
+	return client, mirror, another
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
 )
 
 func TestNodeClassReady(t *testing.T) {
@@ -287,6 +288,7 @@ func (w *poolWorld) Subscribe(...cluster.EventKind) *cluster.Subscription { retu
 func (w *poolWorld) NodeClass(name string) cloud.NodeClass                { return w.classes[name] }
 func (w *poolWorld) Claims() []*karpv1.NodeClaim                          { return w.claims }
 func (w *poolWorld) NodeByProviderID(id string) *corev1.Node              { return w.nodes[id] }
+func (w *poolWorld) PublishedDevices() plan.DeviceTemplates               { return nil }
 func (w *poolWorld) NodePools() []*karpv1.NodePool {
 	if w.frozen != nil {
 		return []*karpv1.NodePool{w.frozen}

@@ -156,6 +156,12 @@ func deviceScenarios() []scenario {
 			{objects: resourceClaim("devices-shared", ""), pods: []workload{{name: "web", count: 3, requests: half, spec: byName}}}},
 		expect: []expectation{nodes(1), on("web", typeKey, "m5.xlarge"), together(hostKey, "web")},
 	}, {
+		name: "devices-extended", rule: "a resource that a DeviceClass provides is claimed for the pods that request it",
+		pools: pools("m5.large"),
+		steps: []step{providing(overlaid("devices-extended", "m5.large"), "extended.example.com/gpu"),
+			{pods: []workload{{name: "web", count: 3, requests: tiny, limits: "extended.example.com/gpu: 1"}}}},
+		expect: []expectation{nodes(2), spread("web", hostKey, 2, 1), namesDriver},
+	}, {
 		name: "devices-learnt", rule: "what a driver published for a node tells what the next one will have", plans: 2,
 		pools: pools("m5.large"),
 		steps: []step{
@@ -164,6 +170,12 @@ func deviceScenarios() []scenario {
 		},
 		expect: []expectation{nodes(2), spread("web", hostKey, 2, 1)},
 	}}
+}
+
+// providing has the DeviceClass of a step provide an extended resource.
+func providing(of step, resource string) step {
+	of.objects = strings.Replace(of.objects, "spec: {selectors", "spec: {extendedResourceName: "+resource+", selectors", 1)
+	return of
 }
 
 // awaitSlices waits until the driver has published the devices of a node of the scenario.

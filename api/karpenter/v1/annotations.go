@@ -71,6 +71,9 @@ const (
 	// claim) a node has to be before it goes for being Empty or Underutilized. Drift and expiry, which say that the node
 	// itself is not what it should be, do not wait for it. While it cannot be read, no node goes for these reasons.
 	MinimumNodeAgeAnnotationKey = "tenon.sh/minimum-node-age"
+	// LearntDevicesAnnotationKey on a NodePool holds what the drivers of dynamic resources have published for its nodes, by
+	// instance type, so that it outlives both the nodes and the worker. Without the annotation it is learnt anew.
+	LearntDevicesAnnotationKey = "tenon.sh/learnt-devices"
 	// PackingAnnotationKey on a NodePool says what wins between plans of almost equal cost: PackingCheapest or PackingSpread.
 	// Where it is absent or cannot be read, what the worker was told (--packing) holds.
 	PackingAnnotationKey = "tenon.sh/packing"
