@@ -92,7 +92,7 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 		return err
 	}
 	defer server.Client.Close()
-	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server}
+	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server, CloudName: provider.name}
 	points, err := installFailpoints(&connections, log)
 	if err != nil {
 		return err
