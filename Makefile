@@ -1,4 +1,4 @@
-# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli and boto3. Other tools are built into bin/.
+# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli, boto3 and prometheus. Other tools are built into bin/.
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -45,6 +45,7 @@ LONGEST := disruption scheduling scale clients overshoot
 test: SHELL := bash
 test: lab build bin/helm bin/karpenter bin/nodeadm ## Run all tests, including the end-to-end tests.
 	@tools/chromium.sh
+	@tools/prometheus.sh
 	@tools/awscli.sh
 	@rm -f bin/test.log
 	set -o pipefail; packages=$$($(GO) list ./...) || exit; \
@@ -104,7 +105,8 @@ check: lab tools ## Check the code, the generated files and the chart without ru
 	@echo "== workflowcheck"; why=$$(bin/workflowcheck ./workflows 2>&1) || { echo "$$why" | grep -v '^      '; exit 1; }
 	@echo "== generated files"; $(MAKE) --no-print-directory check-generated
 	@echo "== directions of imports"; $(GO) test $(TESTFLAGS) ./internal/architecture
-	@echo "== chart, policies and examples"; $(GO) test $(TESTFLAGS) ./deploy/...
+	@tools/prometheus.sh
+	@echo "== chart, policies, alerts and examples"; $(GO) test $(TESTFLAGS) ./deploy/...
 	@echo "== chart with Karpenter's values"; $(GO) test -C tools/helm ./...
 
 .PHONY: generate
