@@ -38,7 +38,7 @@
 // Node is removed, and opening the node that was reserved for the pods.
 //
 // Reading order: mirror, wording, metrics, heartbeat, parallel, failure, objects, change, events, executions, seen, cordon,
-// registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, plan, instance,
+// registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, nominated, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
 // awaitreplacements, moved, confirm, retire, undo, why, whynode, sweepmetrics, sweeping, sweepcap, sweepworkflows,
@@ -153,7 +153,7 @@ func New(config Config) *Activities {
 		terminator: &terminator{objects: objects, mirror: mirror, cloud: provider, instances: instances, events: events, log: log},
 		remover:    remover,
 		replacer:   &replacer{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: log},
-		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen},
+		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen, events: events},
 		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: log},
 		undoer:     undoer,
 		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer,

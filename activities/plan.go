@@ -82,6 +82,7 @@ func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.P
 	if err := p.creator.create(ctx, in, claims, &result); err != nil {
 		return workflows.PlanResult{}, err
 	}
+	p.explained.tellNominated(snapshot.Pending, claims, result.Groups)
 	p.counts.planCarriedOut(time.Since(began))
 	p.log.Info("planned", zap.String("plan", in.Plan), zap.Int("pending", len(snapshot.Pending)), zap.Int("claims", len(claims)), zap.Int("groups", len(result.Groups)),
 		zap.Int("placed", len(packed.Placements)), zap.Int("unplaced", len(packed.Unplaced)), zap.Float64("pricePerHour", packed.PricePerHour()), zap.Duration("took", took))
