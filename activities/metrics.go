@@ -2,6 +2,7 @@ package activities
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,13 +24,15 @@ type Metrics struct {
 	undone, invalid                              *prometheus.CounterVec
 	evictions, drained                           *prometheus.CounterVec
 	scheduling, planning, evaluation, disruption *prometheus.HistogramVec
+	// began is when the plan under way began, in nanoseconds of Unix time; zero while there is none.
+	began atomic.Int64
 	// placed is told of the pods that plans place; nil if nobody is.
 	placed func(pending []*plan.Pod, unplaced []plan.Unplaced, now time.Time)
 }
 
 // NewMetrics makes the metrics in a set. placed is told which of the pending pods a plan has a place for.
 func NewMetrics(set *metrics.Set, placed func(pending []*plan.Pod, unplaced []plan.Unplaced, now time.Time)) *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		created:    set.Counter("karpenter_nodeclaims_created_total"),
 		disrupted:  set.Counter("karpenter_nodeclaims_disrupted_total"),
 		decisions:  set.Counter("karpenter_voluntary_disruption_decisions_total"),
@@ -44,6 +47,33 @@ func NewMetrics(set *metrics.Set, placed func(pending []*plan.Pod, unplaced []pl
 		evaluation: set.Histogram("tenon_evaluation_duration_seconds"),
 		disruption: set.Histogram("karpenter_voluntary_disruption_decision_evaluation_duration_seconds"),
 		placed:     placed,
+	}
+	set.Collect(metrics.Every, unfinished{metrics.Desc("karpenter_scheduler_unfinished_work_seconds"), &m.began})
+	return m
+}
+
+// unfinished tells how long the plan under way has taken so far.
+type unfinished struct {
+	desc  *prometheus.Desc
+	began *atomic.Int64
+}
+
+// Describe implements prometheus.Collector.
+func (u unfinished) Describe(to chan<- *prometheus.Desc) { to <- u.desc }
+
+// Collect implements prometheus.Collector.
+func (u unfinished) Collect(to chan<- prometheus.Metric) {
+	took := time.Duration(0)
+	if began := u.began.Load(); began != 0 {
+		took = time.Since(time.Unix(0, began))
+	}
+	to <- prometheus.MustNewConstMetric(u.desc, prometheus.GaugeValue, took.Seconds(), "provisioner", "")
+}
+
+// planBegins records that a plan begins.
+func (m *Metrics) planBegins(at time.Time) {
+	if m != nil {
+		m.began.Store(at.UnixNano())
 	}
 }
 
@@ -178,6 +208,7 @@ func (m *Metrics) planned(pending []*plan.Pod, packed plan.Plan, took time.Durat
 	if m == nil {
 		return
 	}
+	m.began.Store(0)
 	m.scheduling.WithLabelValues("provisioner").Observe(took.Seconds())
 	if m.placed != nil {
 		m.placed(pending, packed.Unplaced, now)

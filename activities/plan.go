@@ -61,6 +61,7 @@ func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.P
 		return workflows.PlanResult{}, fmt.Errorf("plan: %w", err)
 	}
 	began := time.Now()
+	p.counts.planBegins(began)
 	snapshot := p.mirror.Snapshot()
 	input := p.inputs.of(ctx, snapshot, in.Unavailable)
 	input.Growth = p.inputs.growth(in.Grown, snapshot, input.Pools)

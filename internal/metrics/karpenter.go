@@ -15,7 +15,6 @@ var (
 		15, 20, 25, 30, 40, 50, 60, 120, 150, 300, 450, 600}
 	sizes     = []float64{1, 2, 4, 5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100, 125, 150, 175, 200, 225, 250, 275, 300, 350, 400, 450, 500, 550, 600, 700, 800, 900, 1000}
 	lifetimes = []float64{900, 1800, 2700, 3600, 7200, 14400, 21600, 28800, 36000, 43200, 57600, 72000, 86400, 172800, 259200, 432000, 864000, 1296000, 1728000, 2160000, 2592000}
-	scores    = []float64{0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10}
 	counts    = []float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	defaults  = prometheus.DefBuckets
 )
@@ -27,8 +26,8 @@ func exponential(start, factor float64, count int) []float64 {
 // karpenterRows are the metrics that Karpenter documents, in the order of its reference.
 var karpenterRows = []row{
 	{name: "karpenter_build_info", by: Every, help: "1, with the version of Tenon, the Go version, the architecture and the commit.", verdict: Same},
-	{name: "karpenter_consolidation_score", by: Leader, help: "Score of consolidations that the policy Balanced weighed.", verdict: Different, note: "each evaluation of a large cluster weighs the same moves again; only those that the policy rejects, and those that are decided, are observed", buckets: scores},
-	{name: "karpenter_consolidation_moves_total", by: Leader, help: "Consolidations that the policy Balanced weighed, by its decision.", verdict: Different, note: "as karpenter_consolidation_score"},
+	{name: "karpenter_consolidation_score", verdict: Missing, note: "the policy Balanced is here and weighs as Karpenter's; its score is in tenon why node only"},
+	{name: "karpenter_consolidation_moves_total", verdict: Missing, note: "as karpenter_consolidation_score; karpenter_voluntary_disruption_decisions_total counts what is decided"},
 	{name: "karpenter_nodeclaims_unhealthy_disrupted_total", by: Every, help: "NodeClaims removed because their Node was unhealthy.", verdict: Same},
 	{name: "karpenter_nodeclaims_termination_duration_seconds", by: Leader, help: "Time from the deletion of a NodeClaim until it was gone.", verdict: Same, buckets: exponential(1, 2, 12)},
 	{name: "karpenter_nodeclaims_terminated_total", by: Leader, help: "NodeClaims that are gone.", verdict: Same},

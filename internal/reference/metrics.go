@@ -39,10 +39,10 @@ A worker also exports ` + "`go_...` and `process_...`" + `, and all metrics of T
 	verdicts := []struct {
 		verdict metrics.Verdict
 		title   string
-	}{{metrics.Same, "The same as Karpenter's"}, {metrics.Different, "Different from Karpenter's"}, {metrics.Meaningless, "Without a meaning here"}}
+	}{{metrics.Same, "The same as Karpenter's"}, {metrics.Different, "Different from Karpenter's"}, {metrics.Missing, "Missing"}, {metrics.Meaningless, "Without a meaning here"}}
 	for _, section := range verdicts {
 		fmt.Fprintf(&text, "\n## %s\n\n", section.title)
-		if section.verdict == metrics.Meaningless {
+		if section.verdict == metrics.Meaningless || section.verdict == metrics.Missing {
 			text.WriteString("| metric | why |\n|---|---|\n")
 		} else {
 			text.WriteString("| metric | type | stability | labels | by | |\n|---|---|---|---|---|---|\n")
@@ -50,7 +50,7 @@ A worker also exports ` + "`go_...` and `process_...`" + `, and all metrics of T
 		for _, metric := range metrics.All() {
 			switch {
 			case metric.Verdict != section.verdict:
-			case metric.Verdict == metrics.Meaningless:
+			case metric.By == metrics.Nobody:
 				fmt.Fprintf(&text, "| `%s` | %s |\n", metric.Name, metric.Note)
 			default:
 				fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s | %s |\n", metric.Name, metric.Kind, metric.Stability, labelList(metric), metric.By, about(metric))
