@@ -16,15 +16,17 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/internal/metrics"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/starter"
 	"github.com/tenon-sh/tenon/worker/clustermetrics"
 )
 
 // exported are the metrics of a worker that do not belong to one of its other parts. docs/reference/metrics.md lists them all.
 type exported struct {
-	set     *metrics.Set
-	plans   *clustermetrics.Plans
-	changes *clustermetrics.Changes
-	state   *clustermetrics.State
+	registry prometheus.Registerer
+	set      *metrics.Set
+	plans    *clustermetrics.Plans
+	changes  *clustermetrics.Changes
+	state    *clustermetrics.State
 	// unhealthy counts a node that is terminated because of a condition.
 	unhealthy func(claim *karpv1.NodeClaim, condition corev1.NodeConditionType)
 	// leads says that this worker holds the Lease, so that it exports what is told of the cluster as a whole.
@@ -33,7 +35,7 @@ type exported struct {
 
 // newExported registers the metrics. Those of the cluster's present state follow with describe.
 func newExported(registry prometheus.Registerer, kind cloud.Kind, version string) *exported {
-	e := &exported{}
+	e := &exported{registry: registry}
 	e.set = metrics.NewSet(registry, func(by metrics.By) bool { return by != metrics.Leader || e.leads.Load() })
 	e.plans = clustermetrics.NewPlans(e.set)
 	e.changes = clustermetrics.NewChanges(e.set, kind, e.plans)
@@ -56,12 +58,16 @@ func (e *exported) activities() *activities.Metrics {
 	return activities.NewMetrics(e.set, e.plans.Planned)
 }
 
-// describe registers the metrics of the cluster's present state, and returns what went wrong with any of the metrics.
-func (e *exported) describe(mirror *cluster.Mirror, kind cloud.Kind, pools func(context.Context) []plan.Pool) error {
+// describe registers the metrics of the cluster's present state and returns those of interruptions, or what went wrong with any
+// of the metrics.
+func (e *exported) describe(mirror *cluster.Mirror, kind cloud.Kind, pools func(context.Context) []plan.Pool) (*starter.InterruptionMetrics, error) {
 	e.state = clustermetrics.NewState(mirror, kind, pools)
 	e.set.Collect(metrics.Leader, e.state)
 	e.set.Collect(metrics.Every, staleness{metrics.Desc("tenon_mirror_staleness_seconds"), mirror})
-	return e.set.Err()
+	if err := e.set.Err(); err != nil {
+		return nil, err
+	}
+	return starter.NewInterruptionMetrics(e.registry)
 }
 
 // observed returns a function that asks which nodes may be disrupted, and tells the metrics what was found.

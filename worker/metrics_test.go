@@ -12,7 +12,6 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/kwok"
 	"github.com/tenon-sh/tenon/internal/metrics"
-	"github.com/tenon-sh/tenon/starter"
 )
 
 // described collects the names of what is registered.
@@ -54,13 +53,12 @@ func TestEveryMetricOfTheListIsRegistered(t *testing.T) {
 		t.Fatal("no metrics of activities")
 	}
 	newCountedCloud(kindOnly{kind: kind}, "aws", e.set, nil, nil)
-	if err := e.describe(nil, kind, nil); err != nil {
+	if _, err := e.describe(nil, kind, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, register := range []func() error{
 		func() error { _, err := activities.NewSweepMetrics(registry); return err },
 		func() error { _, err := activities.NewGrowthMetrics(registry); return err },
-		func() error { _, err := starter.NewInterruptionMetrics(registry); return err },
 		func() error { _, err := newFence(nil, registry, zap.NewNop()); return err },
 		func() error { _, err := newReach(nil, registry, zap.NewNop()); return err },
 		func() error { _, err := newVersions(nil, route{}, registry, zap.NewNop()); return err },

@@ -123,10 +123,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		Nominator: nominator, Growth: growth, Metrics: exported.activities(), BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
 		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
 	})
-	if err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools); err != nil {
-		return fmt.Errorf("worker: %w", err)
-	}
-	interruptions, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
+	interruptions, err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}

@@ -15,9 +15,8 @@ import (
 // Changes counts what happens to the objects of a cluster, as the mirror hears of it. It implements cluster.Observer. What
 // happened before the worker started is not counted.
 type Changes struct {
-	now   func() time.Time
-	began time.Time
-	kind  cloud.Kind
+	conditionCounts
+	kind cloud.Kind
 
 	claimsGone                            *prometheus.CounterVec
 	claimTermination, instanceTermination *prometheus.HistogramVec
@@ -26,8 +25,6 @@ type Changes struct {
 	nodeLifetime                          *prometheus.HistogramVec
 	podStartup                            *prometheus.SummaryVec
 	podBound                              *prometheus.HistogramVec
-	conditions                            map[string]conditionChanges
-	deprecated                            conditionChanges
 	plans                                 *Plans
 }
 
@@ -35,8 +32,8 @@ var _ cluster.Observer = (*Changes)(nil)
 
 // NewChanges makes the metrics in a set. plans, which may be nil, is told of the pods that start.
 func NewChanges(set *metrics.Set, kind cloud.Kind, plans *Plans) *Changes {
-	c := &Changes{
-		now: time.Now, began: time.Now(), kind: kind, plans: plans,
+	return &Changes{
+		conditionCounts: newConditionCounts(set), kind: kind, plans: plans,
 		claimsGone:          set.Counter("karpenter_nodeclaims_terminated_total"),
 		claimTermination:    set.Histogram("karpenter_nodeclaims_termination_duration_seconds"),
 		instanceTermination: set.Histogram("karpenter_nodeclaims_instance_termination_duration_seconds"),
@@ -47,13 +44,7 @@ func NewChanges(set *metrics.Set, kind cloud.Kind, plans *Plans) *Changes {
 		nodeLifetime:        set.Histogram("karpenter_nodes_lifetime_duration_seconds"),
 		podStartup:          set.Summary("karpenter_pods_startup_duration_seconds"),
 		podBound:            set.Histogram("karpenter_pods_bound_duration_seconds"),
-		conditions:          map[string]conditionChanges{},
-		deprecated:          newConditionChanges(set, ""),
 	}
-	for _, kind := range []string{kindClaim, kindNode, kindPool, kindClass} {
-		c.conditions[kind] = newConditionChanges(set, kind)
-	}
-	return c
 }
 
 // ClaimChanged implements cluster.Observer.

@@ -2,6 +2,7 @@ package clustermetrics
 
 import (
 	"maps"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +17,23 @@ type conditionChanges struct {
 	ended       *prometheus.HistogramVec
 }
 
+// conditionCounts counts the transitions of conditions of all objects, and their ends.
+type conditionCounts struct {
+	now func() time.Time
+	// began is when counting began: the first conditions of older objects are no news.
+	began      time.Time
+	conditions map[string]conditionChanges
+	deprecated conditionChanges
+}
+
+func newConditionCounts(set *metrics.Set) conditionCounts {
+	c := conditionCounts{now: time.Now, began: time.Now(), conditions: map[string]conditionChanges{}, deprecated: newConditionChanges(set, "")}
+	for _, kind := range []string{kindClaim, kindNode, kindPool, kindClass} {
+		c.conditions[kind] = newConditionChanges(set, kind)
+	}
+	return c
+}
+
 func newConditionChanges(set *metrics.Set, kind string) conditionChanges {
 	prefix := "operator_"
 	if kind != "" {
@@ -26,7 +44,7 @@ func newConditionChanges(set *metrics.Set, kind string) conditionChanges {
 }
 
 // objectChanged counts the transitions of an object's conditions, and its end. Either version may be nil.
-func (c *Changes) objectChanged(old, now *conditioned) {
+func (c *conditionCounts) objectChanged(old, now *conditioned) {
 	switch {
 	case now == nil:
 		if !old.deletionTime.IsZero() {
@@ -38,7 +56,7 @@ func (c *Changes) objectChanged(old, now *conditioned) {
 		}
 		return
 	case old == nil && now.created.Before(c.began):
-		return // its conditions are older than this worker
+		return // its conditions are older
 	case old == nil:
 		old = &conditioned{kind: now.kind}
 	}
