@@ -55,6 +55,7 @@ type story struct {
 func TestWhyPod(t *testing.T) {
 	t.Parallel()
 	w := world.Start(t, world.Options{})
+	prometheus := w.Prometheus()
 	w.Apply(pods)
 	w.Await("the pod that can be served runs", 3*time.Minute, func() (bool, string) {
 		var pod corev1.Pod
@@ -142,6 +143,7 @@ func TestWhyPod(t *testing.T) {
 		t.Errorf("the other pods have a node, or fit on one: %s", out)
 	}
 	classExcludes(t, w, why)
+	metricsAreShown(t, w, prometheus)
 }
 
 // classExcludes asks for an instance type that the NodePool allows and its class excludes: tenon why and the Event name the
