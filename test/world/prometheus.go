@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Prometheus is a Prometheus server that scrapes the worker of a laboratory every second.
+// Prometheus is a Prometheus server that scrapes the worker of a laboratory every five seconds.
 type Prometheus struct {
 	w   *World
 	url string
@@ -33,7 +33,7 @@ func (w *World) Prometheus() *Prometheus {
 		w.T.Fatal(err)
 	}
 	target := strings.TrimPrefix(w.Lab.WorkerMetricsURL(), "http://")
-	text := fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: karpenter, static_configs: [{targets: [%q]}]}]\n", target)
+	text := fmt.Sprintf("global: {scrape_interval: 5s, scrape_timeout: 5s}\nscrape_configs: [{job_name: karpenter, static_configs: [{targets: [%q]}]}]\n", target)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		w.T.Fatal(err)
 	}
