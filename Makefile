@@ -1,4 +1,4 @@
-# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli and boto3, and npm. Other tools are built into bin/.
+# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli, boto3 and prometheus, and npm. Other tools are built into bin/.
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -78,6 +78,7 @@ test: SHELL := bash
 test: lab build bin/helm bin/karpenter bin/nodeadm ## Run all tests, including the end-to-end tests.
 	@tools/chromium.sh
 	@tools/axe.sh
+	@tools/prometheus.sh
 	@tools/awscli.sh
 	@rm -f bin/test.log
 	set -o pipefail; packages=$$($(GO) list ./...) || exit; \
@@ -150,7 +151,8 @@ check: lab tools build ## Check the code, the generated files, the chart and the
 	@echo "== workflowcheck"; why=$$(bin/workflowcheck ./workflows 2>&1) || { echo "$$why" | grep -v '^      '; exit 1; }
 	@echo "== generated files"; $(MAKE) --no-print-directory check-generated
 	@echo "== directions of imports"; $(GO) test $(TESTFLAGS) ./internal/architecture
-	@echo "== chart, policies and examples"; $(GO) test $(TESTFLAGS) ./deploy/...
+	@tools/prometheus.sh
+	@echo "== chart, policies, alerts and examples"; $(GO) test $(TESTFLAGS) ./deploy/...
 	@echo "== chart with Karpenter's values"; $(GO) test -C tools/helm ./...
 	@echo "== the program, and the same built elsewhere"; $(GO) test ./test/binary
 	@echo "== bill of materials"; rm -f bin/tenon.cdx.json; $(MAKE) --no-print-directory bin/tenon.cdx.json && $(GO) test -C tools/sbom ./...

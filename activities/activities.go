@@ -37,8 +37,8 @@
 // writes for each node it removes and one for each node it adds: marks on the Node and on its claim, the reason why the
 // Node is removed, and opening the node that was reserved for the pods.
 //
-// Reading order: mirror, wording, heartbeat, parallel, failure, objects, change, events, executions, seen, cordon,
-// registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, plan, instance,
+// Reading order: mirror, wording, metrics, heartbeat, parallel, failure, objects, change, events, executions, seen, cordon,
+// registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, nominated, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
 // awaitreplacements, moved, confirm, retire, undo, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweepworkflows,
@@ -79,6 +79,8 @@ type Config struct {
 	Nominator *nominate.Nominator
 	// Growth counts pods for which launching further nodes is paused; nil disables the metrics.
 	Growth *GrowthMetrics
+	// Metrics counts what activities do; nil counts nothing.
+	Metrics *Metrics
 	// Events records Kubernetes Events about nodes and pods.
 	Events record.EventRecorder
 	Log    *zap.Logger
@@ -134,12 +136,12 @@ func New(config Config) *Activities {
 	inputs := &inputs{catalogue: catalogue, nominator: config.Nominator, minValues: config.MinValues, preferences: config.Preferences,
 		spotToSpot: config.SpotToSpot, rate: config.Rate}
 	keeper := &keeper{cluster: name, objects: objects, executions: executions}
-	evaluator := &evaluator{cluster: name, mirror: mirror, seen: seen, inputs: inputs, executions: executions, lately: lately{rate: config.Rate}, log: log}
-	remover := &remover{objects: objects, log: log}
-	undoer := &undoer{cluster: name, objects: objects, executions: executions, keeper: keeper, events: events, log: log}
+	evaluator := &evaluator{cluster: name, mirror: mirror, seen: seen, inputs: inputs, executions: executions, lately: lately{rate: config.Rate}, counts: config.Metrics, log: log}
+	remover := &remover{objects: objects, counts: config.Metrics, log: log}
+	undoer := &undoer{cluster: name, objects: objects, executions: executions, keeper: keeper, events: events, counts: config.Metrics, log: log}
 	return &Activities{
-		planner: &planner{mirror: mirror, seen: seen, inputs: inputs, nominator: config.Nominator, explained: explained{events: events}, metrics: config.Growth,
-			creator:   &creator{objects: objects, mirror: mirror, catalogue: catalogue, events: events, log: log},
+		planner: &planner{mirror: mirror, seen: seen, inputs: inputs, nominator: config.Nominator, explained: explained{events: events}, metrics: config.Growth, counts: config.Metrics,
+			creator:   &creator{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: log},
 			batchIdle: config.BatchIdle, batchMost: config.BatchMost, log: log},
 		evaluator:  evaluator,
 		answerer:   &answerer{mirror: mirror, inputs: inputs, evaluator: evaluator, plans: make(chan struct{}, answersAtOnce)},
@@ -147,11 +149,11 @@ func New(config Config) *Activities {
 		finder:     &finder{cluster: name, objects: objects, mirror: mirror, cloud: provider, executions: executions},
 		joiner:     &joiner{objects: objects, mirror: mirror, catalogue: catalogue, instances: instances, keeper: keeper, nominator: config.Nominator, events: events, log: log},
 		drainer:    &drainer{drains: newDrains(config), objects: objects, log: log},
-		deleter:    &deleter{objects: objects, log: log},
+		deleter:    &deleter{objects: objects, counts: config.Metrics, log: log},
 		terminator: &terminator{objects: objects, mirror: mirror, cloud: provider, instances: instances, events: events, log: log},
 		remover:    remover,
-		replacer:   &replacer{objects: objects, mirror: mirror, catalogue: catalogue, events: events, log: log},
-		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen},
+		replacer:   &replacer{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: log},
+		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen, events: events},
 		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: log},
 		undoer:     undoer,
 		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer,
@@ -161,7 +163,7 @@ func New(config Config) *Activities {
 
 // newDrains returns the Drains of the configured cluster.
 func newDrains(config Config) *Drains {
-	drains := &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}
+	drains := &Drains{Client: config.Kube, Events: config.Events, Log: config.Log, counts: config.Metrics}
 	if config.Evictions != nil {
 		drains.Client = config.Evictions
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/workflows"
@@ -15,6 +18,7 @@ type waiter struct {
 	objects objects
 	mirror  Mirror
 	seen    seen
+	events  recorder
 }
 
 // AwaitReplacements watches the mirror until all claims of a replacement are initialized, one of them is gone, or the time
@@ -26,6 +30,7 @@ func (w *waiter) AwaitReplacements(ctx context.Context, in workflows.AwaitReplac
 	if _, err := w.seen.awaitClaims(ctx, in.SeenVersion, ""); err != nil {
 		return workflows.Awaited{}, fmt.Errorf("wait for the claims of replacement %s: %w", in.ID, err)
 	}
+	w.tellWaiting(ctx, in.Claims)
 	waiting, stop := context.WithDeadline(ctx, in.Until)
 	defer stop()
 	var on []cluster.Event
@@ -47,6 +52,18 @@ func (w *waiter) AwaitReplacements(ctx context.Context, in workflows.AwaitReplac
 		return found, nil
 	}
 	return workflows.Awaited{}, fmt.Errorf("wait for replacement %s: %w", in.ID, err)
+}
+
+// tellWaiting emits Karpenter's Event on the claims that a replacement waits for, once.
+func (w *waiter) tellWaiting(ctx context.Context, refs []workflows.ClaimRef) {
+	if activity.GetInfo(ctx).Attempt > 1 {
+		return
+	}
+	for _, ref := range refs {
+		if claim := w.mirror.Claim(ref.Name); claim != nil && string(claim.UID) == ref.UID && !claim.IsTrue(karpv1.ConditionTypeInitialized) {
+			w.events.tellBoth(nil, claim, corev1.EventTypeNormal, "DisruptionWaitingReadiness", "Waiting on readiness to continue disruption")
+		}
+	}
 }
 
 // awaited reports which claims are lost and which are not initialized yet.

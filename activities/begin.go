@@ -25,6 +25,7 @@ type replacer struct {
 	mirror    Mirror
 	catalogue *catalogue
 	events    recorder
+	counts    *Metrics
 	log       *zap.Logger
 }
 
@@ -172,7 +173,7 @@ func (r *replacer) createReplacements(ctx context.Context, in workflows.Replacem
 		if pool == nil || !pool.DeletionTimestamp.IsZero() {
 			return result, giveUp(workflows.FailureChanged, "NodePool %s is gone", planned.NodePool)
 		}
-		claim, err := r.createReplacement(ctx, in.ID, i, planned, pool, groups[i])
+		claim, err := r.createReplacement(ctx, in, i, planned, pool, groups[i])
 		if err != nil {
 			return result, err
 		}
@@ -189,16 +190,17 @@ func (r *replacer) createReplacements(ctx context.Context, in workflows.Replacem
 }
 
 // createReplacement creates the claim with the given number of a replacement, unless an earlier attempt has.
-func (r *replacer) createReplacement(ctx context.Context, id string, number int, planned plan.Claim, pool *karpv1.NodePool, group string) (*karpv1.NodeClaim, error) {
+func (r *replacer) createReplacement(ctx context.Context, in workflows.ReplacementCommand, number int, planned plan.Claim, pool *karpv1.NodePool, group string) (*karpv1.NodeClaim, error) {
 	for try := 0; ; try++ {
-		draft, err := r.catalogue.draft(planned, pool, group, replacementName(id, planned.NodePool, number, try))
+		draft, err := r.catalogue.draft(planned, pool, group, replacementName(in.ID, planned.NodePool, number, try))
 		if err != nil {
 			return nil, err
 		}
-		draft.Annotations[karpv1.ReplacementAnnotationKey] = id
+		draft.Annotations[karpv1.ReplacementAnnotationKey] = in.ID
 		err = r.objects.Create(ctx, draft)
 		switch {
 		case err == nil:
+			r.counts.claimCreated(draft, in.Reason)
 			return draft, nil
 		case !apierrors.IsAlreadyExists(err):
 			return nil, fmt.Errorf("create NodeClaim %s: %w", draft.Name, err)
@@ -207,7 +209,7 @@ func (r *replacer) createReplacement(ctx context.Context, id string, number int,
 		switch {
 		case err != nil:
 			return nil, err
-		case there != nil && there.Annotations[karpv1.ReplacementAnnotationKey] == id:
+		case there != nil && there.Annotations[karpv1.ReplacementAnnotationKey] == in.ID:
 			return there, nil
 		case try == nameTries:
 			return nil, fmt.Errorf("create NodeClaim %s: other claims have its names", draft.Name)

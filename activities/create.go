@@ -38,6 +38,7 @@ type creator struct {
 	mirror    Mirror
 	catalogue *catalogue
 	events    recorder
+	counts    *Metrics
 	log       *zap.Logger
 }
 
@@ -115,6 +116,7 @@ func (c *creator) createClaim(ctx context.Context, planned plan.Claim, group, se
 		}
 		err = c.objects.Create(ctx, claim)
 		if err == nil {
+			c.counts.claimCreated(claim, reasonProvisioned)
 			return claim, nil
 		}
 		if !apierrors.IsAlreadyExists(err) || try == nameTries {

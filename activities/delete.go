@@ -18,6 +18,7 @@ import (
 // deleter deletes NodeClaims.
 type deleter struct {
 	objects objects
+	counts  *Metrics
 	log     *zap.Logger
 }
 
@@ -55,6 +56,7 @@ func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput
 		if err := d.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return workflows.Ending{}, ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
+		d.counts.claimDeleted(claim, in.Reason)
 		d.log.Info("deleted claim", zap.String("claim", claim.Name), zap.String("reason", in.Reason))
 		return workflows.Ending{Reason: in.Reason, Deadline: claim.DrainDeadline(time.Now()), Deleting: true}, nil
 	}

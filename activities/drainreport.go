@@ -19,6 +19,7 @@ func (p *pass) recordEviction(pod *corev1.Pod, deleted bool) {
 	p.Log.Info("pod removed from node", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("namespace", pod.Namespace),
 		zap.String("pod", pod.Name), zap.String("reason", p.in.Reason), zap.Bool("forced", deleted))
 	reason := p.in.Reason
+	p.counts.podDrained(reason)
 	if deleted {
 		reason = "the deadline of the drain"
 	}

@@ -31,6 +31,8 @@ type Drains struct {
 	// of a claim ends, zero if that is not known. With nil, pods do not wait for room.
 	Elsewhere func(claim string) (placed map[types.UID]bool, ends time.Time)
 	Log       *zap.Logger
+	// counts counts evictions; nil counts none.
+	counts *Metrics
 }
 
 func (d *Drains) objects() objects { return objects{d.Client} }

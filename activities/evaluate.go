@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -29,6 +30,7 @@ type evaluator struct {
 	// evaluation knew of nodes that began to be disrupted.
 	disruptions disruptions
 	lately      lately
+	counts      *Metrics
 	log         *zap.Logger
 }
 
@@ -45,6 +47,7 @@ func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (w
 	if err := e.mirror.Fresh(freshEnough); err != nil {
 		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
 	}
+	began := time.Now()
 	running, over, err := e.underWay(ctx, in.Running)
 	if err != nil {
 		return workflows.Evaluation{}, err
@@ -57,8 +60,10 @@ func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (w
 	input := e.inputs.of(ctx, snapshot, in.Unavailable)
 	disrupted := e.lately.counted(snapshot, remembered(in.Disrupted, e.lately.get()))
 	input.Held, input.Settling, input.Begun = holds(in.Held, snapshot), settling(running), begun(disrupted)
-	found := e.disruptions.answer(input)
+	found := e.answer(input)
 	result := e.commands(found, snapshot)
+	e.counts.decided(result, found)
+	e.counts.evaluated(time.Since(began))
 	result.ClusterUID, result.Anew = e.seen.clusterUID, anew
 	result.Over, result.NextLook, result.Note, result.Again = over, found.NextLook, verdictNote(found), result.Again || found.Again
 	result.Disrupted = disrupted
@@ -72,8 +77,19 @@ func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (w
 func (e *evaluator) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption {
 	input := e.inputs.of(ctx, snapshot, nil)
 	input.Begun = begun(e.lately.counted(snapshot, e.lately.get()))
-	return e.disruptions.answer(input)
+	return e.answer(input)
 }
+
+// answer asks the planner, and measures how long it takes.
+func (e *evaluator) answer(input plan.Input) plan.Disruption {
+	began := time.Now()
+	found := e.disruptions.answer(input)
+	e.counts.judged(time.Since(began))
+	return found
+}
+
+// Pools returns every NodePool with what can be bought for it, as planning sees it.
+func (e *evaluator) Pools(ctx context.Context) []plan.Pool { return e.inputs.catalogue.pools(ctx) }
 
 // underWay separates the replacements that run from those whose workflow is over without having said so, for example
 // because a person terminated it.

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -40,6 +41,9 @@ func (d *Drains) evict(ctx context.Context, pod *corev1.Pod, budgets *budgetList
 	}
 	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	err := d.Client.SubResource("eviction").Create(ctx, target, eviction)
+	if code := statusCode(err); code != 0 || err == nil {
+		d.counts.evictionAsked(cmp.Or(code, http.StatusOK))
+	}
 	switch {
 	case err == nil:
 		return answer{accepted: true}

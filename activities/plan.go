@@ -29,6 +29,8 @@ type planner struct {
 	explained explained
 	// metrics counts pods for which launching further nodes is paused; nil disables the metrics.
 	metrics *GrowthMetrics
+	// counts measures plans.
+	counts *Metrics
 	// batchIdle and batchMost are the window in which pending pods are collected; see Config.
 	batchIdle, batchMost time.Duration
 	log                  *zap.Logger
@@ -59,6 +61,7 @@ func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.P
 		return workflows.PlanResult{}, fmt.Errorf("plan: %w", err)
 	}
 	began := time.Now()
+	p.counts.planBegins(began)
 	snapshot := p.mirror.Snapshot()
 	input := p.inputs.of(ctx, snapshot, in.Unavailable)
 	input.Growth = p.inputs.growth(in.Grown, snapshot, input.Pools)
@@ -67,6 +70,7 @@ func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.P
 	packed := plan.Pack(input)
 	packed.Claims = slices.Concat(static, packed.Claims)
 	took := time.Since(began)
+	p.counts.planned(snapshot.Pending, packed, took, snapshot.Time)
 	p.mirror.Planned(packed, snapshot.Time.Add(nominatedFor))
 	p.nominator.Placed(snapshot, packed.Placements)
 	p.explained.explain(packed.Unplaced, input.Growth, snapshot.Time)
@@ -79,6 +83,8 @@ func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.P
 	if err := p.creator.create(ctx, in, claims, &result); err != nil {
 		return workflows.PlanResult{}, err
 	}
+	p.explained.tellNominated(snapshot.Pending, claims, result.Groups)
+	p.counts.planCarriedOut(time.Since(began))
 	p.log.Info("planned", zap.String("plan", in.Plan), zap.Int("pending", len(snapshot.Pending)), zap.Int("claims", len(claims)), zap.Int("groups", len(result.Groups)),
 		zap.Int("placed", len(packed.Placements)), zap.Int("unplaced", len(packed.Unplaced)), zap.Float64("pricePerHour", packed.PricePerHour()), zap.Duration("took", took))
 	return result, nil

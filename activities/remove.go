@@ -19,6 +19,7 @@ import (
 // remover removes nodes that are not needed, or that no longer have to wait for anything.
 type remover struct {
 	objects objects
+	counts  *Metrics
 	log     *zap.Logger
 }
 
@@ -142,6 +143,7 @@ func (r *remover) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflo
 	if err := r.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 		return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 	}
+	r.counts.claimDeleted(claim, reason)
 	r.log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
 		zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
 	return nil

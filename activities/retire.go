@@ -79,6 +79,7 @@ func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays
 			return result, err
 		}
 	}
+	r.remover.counts.keptAtLast(in.Reason, len(result.Blocked))
 	if len(result.Blocked) > 0 && !in.Independent {
 		return result, nil
 	}

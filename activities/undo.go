@@ -26,6 +26,7 @@ type undoer struct {
 	keeper     *keeper
 	events     recorder
 	log        *zap.Logger
+	counts     *Metrics
 }
 
 // UndoReplacement takes a replacement back: it returns the old nodes that are still there to service, and deletes what was
@@ -56,6 +57,7 @@ func (u *undoer) UndoReplacement(ctx context.Context, in workflows.UndoInput) (w
 	if err := errors.Join(failed...); err != nil {
 		return undone, err
 	}
+	u.counts.replacementUndone(len(in.Pools))
 	u.log.Warn("replacement taken back", zap.String("replacement", in.ID), zap.String("why", in.Why), zap.Strings("nodes", undone.Nodes),
 		zap.Strings("deleted", undone.Claims), zap.Strings("kept", undone.Kept))
 	return undone, nil

@@ -61,7 +61,7 @@
 //
 // Reading order: events, shared, feed, reduce, clients, watches, optional, freshness, pod, machine, promised, places,
 // bound_pods, waiting, buffers, promises, overdue, growth, claims, nodes, daemons, pods, origins, resolver, budgets,
-// namespaces, pools, overlays, classes, volumes, dynamic_resources, joined, cluster.
+// namespaces, pools, overlays, classes, volumes, dynamic_resources, joined, observer, cluster.
 package cluster
 
 import (
@@ -99,6 +99,8 @@ type Options struct {
 	NodeOverlays bool
 	// DynamicResources enables the watches of what concerns devices that pods claim, where the cluster serves it.
 	DynamicResources bool
+	// Observer is told of every change; nil means nobody is.
+	Observer Observer
 }
 
 // Mirror is the live mirror of one cluster. All methods are safe for concurrent use. The methods about a subject are
@@ -141,6 +143,7 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 	m := &Mirror{shared: s, watches: w,
 		freshness: &freshness{shared: s, log: options.Log, heartbeat: options.Heartbeat, clients: clients, watches: w}}
 	m.openStores(options)
+	m.observe(options.Observer)
 	if w.err != nil {
 		return nil, fmt.Errorf("mirror: %w", w.err)
 	}

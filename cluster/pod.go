@@ -20,6 +20,48 @@ type Pod struct {
 	moved time.Time
 	// preempted says that the kube-scheduler has chosen the pod to make room for another.
 	preempted bool
+	// limits are the limits of the pod's containers, shared by all pods that have the same.
+	limits *plan.Resources
+	// progress is how far the pod is. Only those that watch it read it: it changes while the rest of the pod stays the same, and
+	// the lock guards it.
+	progress PodProgress
+}
+
+// PodProgress is how far a pod is on its way to serve.
+type PodProgress struct {
+	// Running says that the pod's phase is Running; otherwise it is Pending, or Unknown.
+	Running bool
+	// Bound and ReadySince are when the pod was bound to a node and when it became Ready, in seconds of Unix time; zero while it
+	// is not.
+	Bound, ReadySince int64
+	// Served says that it has been Ready before.
+	Served bool
+}
+
+// Limits are the limits of the pod's containers, counted as requests are.
+func (p *Pod) Limits() plan.Resources {
+	if p.limits == nil {
+		return plan.Resources{}
+	}
+	return *p.limits
+}
+
+// progressOf returns how far a pod is.
+func progressOf(pod *corev1.Pod) PodProgress {
+	progress := PodProgress{Running: pod.Status.Phase == corev1.PodRunning}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case corev1.PodScheduled:
+			progress.Bound = condition.LastTransitionTime.Unix()
+		case corev1.PodReady:
+			progress.ReadySince = condition.LastTransitionTime.Unix()
+		}
+	}
+	progress.Served = progress.ReadySince != 0
+	return progress
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
@@ -35,7 +77,8 @@ func (p *Pod) waits() bool {
 
 // same says that the two versions do not differ in anything the mirror shows.
 func (p *Pod) same(other *Pod) bool {
-	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved) && p.preempted == other.preempted
+	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved) && p.preempted == other.preempted &&
+		p.limits == other.limits
 }
 
 // podSelector excludes pods that have ended: they no longer hold anything of a node.
@@ -54,7 +97,7 @@ func reducePod(interner *plan.Interner, obj any) (*Pod, error) {
 	if !ok {
 		return nil, unexpected(pod, obj)
 	}
-	reduced := &Pod{Pod: interner.Pod(pod)}
+	reduced := &Pod{Pod: interner.Pod(pod), limits: interner.Limits(pod), progress: progressOf(pod)}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.DisruptionTarget && condition.Reason == corev1.PodReasonPreemptionByScheduler {
 			reduced.preempted = condition.Status == corev1.ConditionTrue

@@ -42,6 +42,23 @@ func (p *pods) PodsOnNode(name string) []*Pod {
 	return slices.SortedFunc(maps.Values(here.pods), func(a, b *Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
 }
 
+// PodSeen is a pod that has not ended, and how far it is.
+type PodSeen struct {
+	*Pod
+	PodProgress
+}
+
+// PodsSeen returns all pods that have not ended, in no order.
+func (p *pods) PodsSeen() []PodSeen {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	seen := make([]PodSeen, 0, len(p.feed.items))
+	for _, pod := range p.feed.items {
+		seen = append(seen, PodSeen{pod, pod.progress})
+	}
+	return seen
+}
+
 // PodsOwnedBy returns the pods of a controller that have not ended and are not terminating, ordered by UID. It looks at
 // every pod, so call it only occasionally.
 func (p *pods) PodsOwnedBy(namespace, kind, name string) []*Pod {
@@ -65,8 +82,12 @@ func (p *pods) podChanged(old, now *Pod, existed, exists bool) {
 			now.Pod.NominatedAt = old.NominatedAt
 		}
 	}
+	if existed && exists && old.UID == now.UID {
+		now.progress.Served = now.progress.Served || old.progress.Served
+	}
 	if existed && exists && old.same(now) {
 		// Keeping the older value keeps every node and snapshot built from it valid.
+		old.progress = now.progress
 		p.feed.items[now.Key()] = old
 		return
 	}

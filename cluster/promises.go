@@ -93,6 +93,14 @@ func (p *promises) Promised(key string) []*Pod {
 	return pods
 }
 
+// Promises says whether a pending pod is promised to a place.
+func (p *promises) Promises(pod PodSeen) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	_, made := p.keyOf[pod.UID]
+	return made
+}
+
 // keepPromise ends the promise to a pod that is bound, gone or planned anew. The lock is held.
 func (p *promises) keepPromise(pod types.UID) {
 	key, ok := p.keyOf[pod]

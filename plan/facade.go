@@ -70,6 +70,7 @@ type (
 	Command    = model.Command
 	Verdict    = model.Verdict
 	Cause      = model.Cause
+	Allowance  = disrupt.Allowance
 )
 
 // The life of nodes: those that exist, and those that are missing.
@@ -130,6 +131,9 @@ const (
 	MostVirtual      = model.MostVirtual
 )
 
+// Allowances returns what the budgets of all NodePools allow, ordered by NodePool.
+func Allowances(in Input) []Allowance { return disrupt.Allowances(in) }
+
 // ApplyLimitRanges applies to a container the defaults that the LimitRanges of its namespace have for containers
 // without values of their own.
 func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.LimitRange) {
@@ -187,6 +191,10 @@ func LowerBound(in Input) float64 { return place.LowerBound(place.WithProvided(i
 
 // NewMold returns the mold of a pool.
 func NewMold(pool *karpv1.NodePool) (*Mold, error) { return lifecycle.NewMold(pool) }
+
+// NodePrices returns a function that says what a node costs per hour, in the currency of the region's prices, as far as that is
+// known.
+func NodePrices(in Input) func(n *Node) (price float64, known bool) { return disrupt.NodePrices(in) }
 
 // NewOverlays returns the NodeOverlays that apply to pools, and the problems of the others, by name.
 func NewOverlays(keys cloud.LabelKeys, all []*v1alpha1.NodeOverlay, pools []Pool) (*Overlays, map[string]OverlayProblem) {

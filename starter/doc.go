@@ -38,5 +38,5 @@
 // Reading order: wait, mirror, dedup, signaller, queue, pending, provisioning, pods, static, buffers, leaving,
 // launches, deletions, nodegone, interruptionkinds, interruption, claims, nodes, changes, announcements, offerings,
 // interruptionmetrics, capacityblocks, notices, overdue, allowances, drains, repair, expiration, sentences, kinds, signalled,
-// eventlimiter, poolsettings, misprotected, verdictevents, disruption, unrest, fingerprint, sweep, election, starter.
+// eventlimiter, poolsettings, misprotected, protectionends, verdictevents, disruption, unrest, fingerprint, sweep, election, starter.
 package starter

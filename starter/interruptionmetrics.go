@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/metrics"
 )
 
 // InterruptionMetrics counts interruption notices, under the names that Karpenter's dashboards use. A nil one counts
@@ -30,7 +31,7 @@ func NewInterruptionMetrics(registry prometheus.Registerer) (*InterruptionMetric
 			"Messages received from the interruption queue; those of no concern are no_op, those nobody understands unparsable.")), []string{"message_type"}),
 		deletions: prometheus.NewCounter(prometheus.CounterOpts(name("deleted_messages_total", "Messages deleted from the interruption queue."))),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: wait.Namespace, Subsystem: wait.Subsystem, Name: wait.Name, Help: wait.Help,
-			Buckets: prometheus.ExponentialBuckets(0.05, 2, 15)}),
+			Buckets: metrics.Buckets("karpenter_interruption_message_queue_duration_seconds")}),
 		impaired: prometheus.NewCounterVec(prometheus.CounterOpts(name("instance_status_unhealthy_total",
 			"Instances of the cluster that were found to fail EC2's status checks or to be worked on.")), []string{"category"}),
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
@@ -29,7 +30,9 @@ type repairs struct {
 	workflows *signaller
 	// policies say which nodes will not recover.
 	policies []cloud.RepairPolicy
-	events   record.EventRecorder
+	// counted is told of each node that is terminated; nil if nobody is.
+	counted func(claim *karpv1.NodeClaim, condition corev1.NodeConditionType)
+	events  record.EventRecorder
 	// told are the claims whose nodes were terminated, or kept because repair is blocked.
 	told dedup
 	log  *zap.Logger
@@ -80,6 +83,9 @@ func (r *repairs) repair(ctx context.Context, now time.Time) time.Duration {
 			r.log.Warn("could not end an unhealthy node", zap.String("claim", repair.Claim.Name), zap.Error(err))
 			wait = endAgain
 			continue
+		}
+		if r.counted != nil {
+			r.counted(repair.Claim, repair.Condition.Type)
 		}
 		r.event(repair.Node, workflows.ReasonUnhealthy, repair.Message)
 	}

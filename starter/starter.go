@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/starter/status"
@@ -49,6 +50,8 @@ type Config struct {
 	ReplacesAtRisk bool
 	// RepairPolicies say which nodes will not recover and are terminated; without any, none is.
 	RepairPolicies []cloud.RepairPolicy
+	// Unhealthy is told of each node that is terminated so, and of the condition that shows it; nil if nobody is.
+	Unhealthy func(claim *karpv1.NodeClaim, condition corev1.NodeConditionType)
 }
 
 // edges are the edges of one cluster.
@@ -95,7 +98,7 @@ func newEdges(c Config) *edges {
 	e.overdue = &overdue{mirror: c.Mirror, offerings: offerings, events: c.Events, log: c.Log, told: map[types.UID]bool{}, last: map[cloud.OfferingKey]time.Time{}}
 	e.drains = newDrains(c, e.workflows)
 	e.disruption = &disruption{mirror: c.Mirror, workflows: e.workflows, find: c.Disrupt, people: newVerdictEvents(c.Mirror, c.Events), log: c.Log}
-	e.repairs = &repairs{mirror: c.Mirror, workflows: e.workflows, policies: c.RepairPolicies, events: c.Events, log: c.Log}
+	e.repairs = &repairs{mirror: c.Mirror, workflows: e.workflows, policies: c.RepairPolicies, counted: c.Unhealthy, events: c.Events, log: c.Log}
 	e.expirations = &expirations{mirror: c.Mirror, workflows: e.workflows, log: c.Log}
 	e.sweep = &sweep{temporal: c.Temporal, cluster: c.Cluster, every: c.SweepEvery, log: c.Log,
 		compared: &compared{instances: c.Instances, mirror: c.Mirror, temporal: c.Temporal, cluster: c.Cluster}}

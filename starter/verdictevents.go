@@ -21,10 +21,12 @@ type verdictEvents struct {
 	limiter      eventLimiter
 	pools        poolSettings
 	misprotected misprotected
+	ends         protectionEnds
 }
 
 func newVerdictEvents(mirror Mirror, events record.EventRecorder) *verdictEvents {
-	return &verdictEvents{mirror: mirror, events: events, pools: poolSettings{events: events}, misprotected: misprotected{events: events}}
+	return &verdictEvents{mirror: mirror, events: events, pools: poolSettings{events: events}, misprotected: misprotected{events: events},
+		ends: protectionEnds{events: events}}
 }
 
 // tell records Events about the nodes that are kept, and about settings that cannot be read. It returns when there may
@@ -56,6 +58,9 @@ func (v *verdictEvents) tell(snapshot *plan.Snapshot, found plan.Disruption) (ne
 		if node := v.mirror.Node(names[t.node]); node != nil {
 			v.record(node, node, t)
 		}
+	}
+	if end := v.ends.tell(snapshot); !end.IsZero() && (next.IsZero() || end.Before(next)) {
+		next = end
 	}
 	v.pools.tell(snapshot)
 	if v.misprotected.tell(snapshot) {

@@ -56,6 +56,8 @@ type Connections struct {
 	Server    TemporalServer
 	Namespace string
 	Cloud     cloud.Provider
+	// CloudName is the provider's name in metrics: aws or kwok.
+	CloudName string
 	// LearnFrom tells the cloud where it can read what registered nodes report; nil if it does not learn from that.
 	LearnFrom func(func() []cloud.NodeReport)
 	// Interruptions is where the cloud announces that instances are interrupted; nil if it does not.
@@ -69,8 +71,9 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig := rest.CopyConfig(to.Kubernetes)
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
+	exported := newExported(prometheus.DefaultRegisterer, to.Cloud.Kind(), config.BuildID)
 	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, NodeOverlays: config.FeatureGates.NodeOverlay,
-		DynamicResources: config.FeatureGates.DynamicResources})
+		DynamicResources: config.FeatureGates.DynamicResources, Observer: exported.changes})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -84,7 +87,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	// Everything but the Lease itself is changed through the fence.
 	fenced := rest.CopyConfig(restConfig)
 	fenced.Wrap(lease.guard)
-	to.Cloud = fencedCloud{to.Cloud, lease}
+	to.Cloud = fencedCloud{newCountedCloud(to.Cloud, to.CloudName, exported.set, mirror.ClaimByInstance, mirror.Claims), lease}
 	direct, evictions, err := newClients(fenced)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -118,10 +121,10 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	}
 	acts := activities.New(activities.Config{
 		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
-		Nominator: nominator, Growth: growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
+		Nominator: nominator, Growth: growth, Metrics: exported.activities(), BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
 		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
 	})
-	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
+	interruptions, err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -166,9 +169,9 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		})
 	})
 	group.Go(func() error {
-		return lead(ctx, config, restConfig, mirror, lease, versions, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: acts.Disrupt, Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: metrics,
-			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
+		return lead(ctx, config, restConfig, mirror, lease, versions, exported, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
+			Disrupt: exported.observed(acts.Disrupt), Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: interruptions,
+			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud), Unhealthy: exported.unhealthy}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("worker: %w", err)
@@ -245,7 +248,7 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, acts *act
 
 // lead runs the starter and the loops that write status whenever this replica holds the Lease. A worker that is told to end
 // releases the Lease once it has settled, when nothing acts any more.
-func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, settled <-chan struct{}, edges starter.Config, provider cloud.Provider) error {
+func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, exported *exported, settled <-chan struct{}, edges starter.Config, provider cloud.Provider) error {
 	caBundle, err := status.ClusterCA(restConfig)
 	if err != nil {
 		return err
@@ -255,6 +258,8 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 		Settle: func() { <-settled }}
 	for {
 		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
+			exported.leads.Store(true)
+			defer exported.leads.Store(false)
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return versions.lead(ctx) })
 			group.Go(func() error { return starter.Run(ctx, edges) })

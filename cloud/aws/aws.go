@@ -43,7 +43,7 @@
 // call (ratelimit.go). Calls to IAM, SSM, EKS, SQS and Pricing are not limited, because Tenon could not exhaust their
 // limits.
 //
-// Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, sizetable, disks, machine,
+// Reading order: refresh, callmetrics, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, sizetable, disks, machine,
 // capacity, placementgroups, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups,
 // reservations, learnt, instancetypes, catalogue, request, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
 // readiness, validate, aws, launch, prepare, nodeclass, leftovers, drift, interruptionmessage, interruption, interruptionstatus,
@@ -55,6 +55,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -67,6 +68,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/cloud"
@@ -106,6 +108,8 @@ type Options struct {
 	ZonalShift bool
 	// Load are further options of the SDK's configuration, such as credentials or an endpoint.
 	Load []func(*config.LoadOptions) error
+	// Registry is where calls to AWS are counted; nil counts none.
+	Registry prometheus.Registerer
 	// Log is the logger; nil logs nothing.
 	Log *zap.Logger
 	// Now is the clock of all caches; nil means time.Now.
@@ -174,10 +178,18 @@ func NewFromConfig(cfg aws.Config, options Options) (*Provider, error) {
 	if options.VMMemoryOverhead == nil {
 		options.VMMemoryOverhead = aws.Float64(DefaultVMMemoryOverhead)
 	}
-	return build(cfg, options), nil
+	var counted *callMetrics
+	if options.Registry != nil {
+		var err error
+		if counted, err = newCallMetrics(options.Registry); err != nil {
+			return nil, fmt.Errorf("aws: %w", err)
+		}
+		cfg.APIOptions = append(slices.Clone(cfg.APIOptions), counted.install)
+	}
+	return build(cfg, options, counted), nil
 }
 
-func build(cfg aws.Config, options Options) *Provider {
+func build(cfg aws.Config, options Options, counted *callMetrics) *Provider {
 	limits := newBuckets()
 	api := calls.NewEC2(ec2.NewFromConfig(cfg, func(o *ec2.Options) {
 		o.APIOptions = append(o.APIOptions, limits.install)
@@ -197,9 +209,9 @@ func build(cfg aws.Config, options Options) *Provider {
 	}
 	p.templates = newTemplateStore(api, options, cluster)
 	p.instances = &instanceReader{api: api, subnets: p.subnets, launched: newTTLCache[string, struct{}](time.Hour, 4096, options.Now)}
-	p.instances.batch = newBatcher(p.bg, p.instances.describeIDs)
+	p.instances.batch = newBatcher(p.bg, p.instances.describeIDs, counting(counted, "describe_instances"))
 	p.terminator = &terminator{api: api, cluster: options.Cluster, instances: p.instances}
-	p.terminator.batch = newBatcher(p.bg, p.terminator.end)
+	p.terminator.batch = newBatcher(p.bg, p.terminator.end, counting(counted, "terminate_instances"))
 	p.profiles = &profiles{
 		api: calls.NewIAM(iam.NewFromConfig(cfg)), cluster: options.Cluster, region: cfg.Region, isolated: options.IsolatedVPC, log: options.Log,
 		known: newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),

@@ -22,6 +22,8 @@ type batcher[R any] struct {
 	bg *background
 	// run answers for all ids of a batch. Ids without an answer are left out of the map.
 	run func(ctx context.Context, ids []string) (map[string]R, error)
+	// counted is told the size of each batch, and for how long it was open.
+	counted func(size int, open time.Duration)
 
 	mu   sync.Mutex
 	open *batch[R]
@@ -36,8 +38,8 @@ type batch[R any] struct {
 	err     error
 }
 
-func newBatcher[R any](bg *background, run func(context.Context, []string) (map[string]R, error)) *batcher[R] {
-	return &batcher[R]{bg: bg, run: run}
+func newBatcher[R any](bg *background, run func(context.Context, []string) (map[string]R, error), counted func(size int, open time.Duration)) *batcher[R] {
+	return &batcher[R]{bg: bg, run: run, counted: counted}
 }
 
 // do returns the answers for ids, together with those for other callers' ids in the same batch.
@@ -92,6 +94,7 @@ func (b *batcher[R]) execute(current *batch[R]) {
 	for id := range current.ids {
 		ids = append(ids, id)
 	}
+	b.counted(len(ids), time.Since(current.opened))
 	ctx, cancel := context.WithTimeout(b.bg.ctx, batchTimeout)
 	defer cancel()
 	current.results, current.err = b.run(ctx, ids)

@@ -1,5 +1,6 @@
 // Command reference writes docs/reference: which field of an EC2NodeClass and which label is seen where, and whether Karpenter
-// does the same. It writes what the tables in test/oracle say, and tests prove the tables.
+// does the same; and which metrics there are. It writes what the tables in test/oracle and internal/metrics say, and tests prove
+// the tables.
 //
 //	go run ./internal/reference          # write
 //	go run ./internal/reference -check   # fail if a file is not what would be written
@@ -31,7 +32,11 @@ func main() {
 
 func run(root string, check bool) error {
 	dir := filepath.Join(root, filepath.FromSlash(directory))
-	documents := map[string]string{"ec2nodeclass.md": classDocument(), "labels.md": labelDocument()}
+	aboutMetrics, err := metricsDocument()
+	if err != nil {
+		return err
+	}
+	documents := map[string]string{"ec2nodeclass.md": classDocument(), "labels.md": labelDocument(), "metrics.md": aboutMetrics}
 	existing, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 )
 
 // Server is a Temporal server that may not answer yet.
@@ -31,6 +32,11 @@ func Connect(registry prometheus.Registerer, log *zap.Logger) (*Server, error) {
 	if options.MetricsHandler, err = newMetrics(registry, log); err != nil {
 		return nil, err
 	}
+	counted, err := newActions(registry)
+	if err != nil {
+		return nil, err
+	}
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(counted.intercept))
 	lazy, err := client.NewLazyClient(options)
 	if err != nil {
 		return nil, fmt.Errorf("configure the client of Temporal at %s: %w", options.HostPort, err)

@@ -14,6 +14,7 @@ type Interner struct {
 	classes table[Class]
 	labels  table[Labels]
 	claims  table[PodClaims]
+	limits  table[Resources]
 }
 
 // table finds a shared value by its key as long as something else references the value.

@@ -183,6 +183,14 @@ func PodRequests(pod *corev1.Pod) Resources {
 	return requests
 }
 
+// Limits returns the limits of a pod, counted as PodRequests counts requests, and one pod. Pods with the same limits share them.
+func (i *Interner) Limits(pod *corev1.Pod) *Resources {
+	limits := ResourcesOf(resource.PodLimits(pod, resource.PodResourcesOptions{
+		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}))
+	limits.Pods = 1
+	return i.limits.get(appendResources(nil, limits), func(string) *Resources { return &limits })
+}
+
 func buildClass(pod *corev1.Pod, requests Resources, key string) *Class {
 	spec := pod.Spec.DeepCopy()
 	c := &Class{
@@ -231,14 +239,7 @@ func hostPorts(spec *corev1.PodSpec) []HostPort {
 
 // classKey encodes everything a Class holds, so that two pods are of one class exactly when their keys are equal.
 func classKey(pod *corev1.Pod, requests Resources) []byte {
-	key := make([]byte, 0, 256)
-	for _, amount := range [...]int64{requests.CPU, requests.Memory, requests.EphemeralStorage, requests.Pods} {
-		key = binary.AppendVarint(key, amount)
-	}
-	key = binary.AppendUvarint(key, uint64(len(requests.Extended)))
-	for _, amount := range requests.Extended {
-		key = binary.AppendVarint(AppendString(key, amount.Name), amount.Value)
-	}
+	key := appendResources(make([]byte, 0, 256), requests)
 	spec := &pod.Spec
 	key = AppendMap(key, spec.NodeSelector)
 	key = AppendTolerations(key, spec.Tolerations)
@@ -284,6 +285,18 @@ func AppendMessage(key []byte, m message) []byte {
 	key = append(key, make([]byte, size)...)
 	if _, err := m.MarshalToSizedBuffer(key[start:]); err != nil {
 		return append(key[:start], err.Error()...)
+	}
+	return key
+}
+
+// appendResources appends amounts to a key.
+func appendResources(key []byte, r Resources) []byte {
+	for _, amount := range [...]int64{r.CPU, r.Memory, r.EphemeralStorage, r.Pods} {
+		key = binary.AppendVarint(key, amount)
+	}
+	key = binary.AppendUvarint(key, uint64(len(r.Extended)))
+	for _, amount := range r.Extended {
+		key = binary.AppendVarint(AppendString(key, amount.Name), amount.Value)
 	}
 	return key
 }

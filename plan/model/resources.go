@@ -67,6 +67,14 @@ func (r Resources) List() corev1.ResourceList {
 	return list
 }
 
+// Amounts returns all amounts that are not zero, ordered by name: cpu in thousandths, the rest in units.
+func (r Resources) Amounts() []Amount { return r.amounts() }
+
+// Minus returns the difference.
+func (r Resources) Minus(other Resources) Resources {
+	return r.combine(other, func(a, b int64) int64 { return a - b })
+}
+
 // amounts returns all amounts that are not zero, ordered by name: cpu in thousandths, the rest in units.
 func (r Resources) amounts() []Amount {
 	all := append([]Amount{

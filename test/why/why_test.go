@@ -56,6 +56,7 @@ func TestWhyPod(t *testing.T) {
 	t.Parallel()
 	page := freeAddress(t)
 	w := world.Start(t, world.Options{WorkerEnv: []string{"TENON_UI_ADDRESS=" + page}})
+	prometheus := w.Prometheus()
 	w.Apply(pods)
 	w.Await("the pod that can be served runs", 3*time.Minute, func() (bool, string) {
 		var pod corev1.Pod
@@ -146,6 +147,7 @@ func TestWhyPod(t *testing.T) {
 		t.Errorf("the other pods have a node, or fit on one: %s", out)
 	}
 	classExcludes(t, w, why)
+	metricsAreShown(t, w, prometheus)
 }
 
 // classExcludes asks for an instance type that the NodePool allows and its class excludes: tenon why and the Event name the

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"k8s.io/client-go/discovery"
@@ -102,7 +103,7 @@ func (a *awsFlags) connect(ctx context.Context, to *worker.Connections, cluster 
 	options := aws.Options{
 		Cluster: cluster, ClusterEndpoint: a.endpoint, ClusterCA: a.caBundle, ServiceCIDR: a.serviceCIDR,
 		ServerVersion: serverVersion(to.Kubernetes), VMMemoryOverhead: &a.memoryOverhead,
-		ReservedENIs: a.reservedENIs, DisableDryRun: a.disableDryRun, IsolatedVPC: a.isolatedVPC, ZonalShift: a.zonalShift, Load: load, Log: log,
+		ReservedENIs: a.reservedENIs, DisableDryRun: a.disableDryRun, IsolatedVPC: a.isolatedVPC, ZonalShift: a.zonalShift, Load: load, Registry: prometheus.DefaultRegisterer, Log: log,
 	}
 	provider, err := aws.New(ctx, options)
 	if err != nil {
