@@ -75,6 +75,11 @@ func (e *evaluator) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.D
 	return e.disruptions.answer(input)
 }
 
+// Observe says, by NodePool, what would be done now if no NodePool were only observed.
+func (e *evaluator) Observe(ctx context.Context, snapshot *plan.Snapshot) map[string]plan.Observation {
+	return plan.Observe(e.inputs.of(ctx, snapshot, nil))
+}
+
 // underWay separates the replacements that run from those whose workflow is over without having said so, for example
 // because a person terminated it.
 func (e *evaluator) underWay(ctx context.Context, said []workflows.Running) (running []workflows.Running, over []string, err error) {
