@@ -68,7 +68,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig := rest.CopyConfig(to.Kubernetes)
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
-	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, NodeOverlays: config.FeatureGates.NodeOverlay,
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, Pauses: true, NodeOverlays: config.FeatureGates.NodeOverlay,
 		DynamicResources: config.FeatureGates.DynamicResources})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -80,6 +80,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
+	lease.observes = config.Observe
 	// Everything but the Lease itself is changed through the fence.
 	fenced := rest.CopyConfig(restConfig)
 	fenced.Wrap(lease.guard)
@@ -99,11 +100,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	sweeps, err := activities.NewSweepMetrics(prometheus.DefaultRegisterer)
-	if err != nil {
-		return fmt.Errorf("worker: %w", err)
-	}
-	growth, err := activities.NewGrowthMetrics(prometheus.DefaultRegisterer)
+	metrics, err := newMetrics(prometheus.DefaultRegisterer)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -117,13 +114,9 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	}
 	acts := activities.New(activities.Config{
 		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
-		Nominator: nominator, Growth: growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
+		Nominator: nominator, Growth: metrics.growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
+		SweepMost: config.SweepMost, SweepMetrics: metrics.sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
 	})
-	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
-	if err != nil {
-		return fmt.Errorf("worker: %w", err)
-	}
 	reach, err := newReach(to.Server.Ask, prometheus.DefaultRegisterer, log)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -136,11 +129,15 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	group.Go(func() error { return mirror.Run(ctx) })
 	group.Go(func() error { return reach.run(ctx) })
 	group.Go(func() error { return watchIdentity(ctx, direct, uid) })
-	group.Go(func() error { return versions.follow(ctx) })
 	probes := &probes{mirror: mirror, reach: reach}
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	settled := make(chan struct{})
 	group.Go(func() error { return serve(ctx, config.MetricsAddress, metricsHandler(config.EnableProfiling)) })
+	if config.Observe {
+		group.Go(func() error { return observe(ctx, mirror, probes, acts, metrics.observed, log) })
+		return ended(group)
+	}
+	group.Go(func() error { return versions.follow(ctx) })
 	group.Go(func() error {
 		defer close(settled)
 		if err := mirror.WaitSynced(ctx); err != nil {
@@ -165,13 +162,50 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, versions, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: acts.Disrupt, Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: metrics,
+			Disrupt: acts.Disrupt, Observe: acts.Observe, Observed: metrics.observed, Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: metrics.interruptions, Pauses: metrics.pauses,
 			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
+	return ended(group)
+}
+
+// ended waits for the end of a worker's parts.
+func ended(group *errgroup.Group) error {
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
+}
+
+// observe says what would be done, until ctx ends. It takes no Lease and polls no task queue, so that whoever holds the Lease
+// goes on undisturbed; and the fence lets no write pass.
+func observe(ctx context.Context, mirror *cluster.Mirror, probes *probes, acts *activities.Activities, metrics *starter.ObservationMetrics, log *zap.Logger) error {
+	if err := mirror.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("wait for the mirror: %w", err)
+	}
+	probes.synced.Store(true)
+	log.Warn("this worker only observes", zap.Error(errObserves))
+	observations := starter.Observations{Mirror: mirror, Look: acts.Observe, Everything: true, Metrics: metrics, Log: log}
+	return observations.Run(ctx)
+}
+
+// metrics are the metrics of what a worker does.
+type metrics struct {
+	sweeps        *activities.SweepMetrics
+	growth        *activities.GrowthMetrics
+	interruptions *starter.InterruptionMetrics
+	pauses        *starter.PauseMetrics
+	observed      *starter.ObservationMetrics
+}
+
+// newMetrics registers the metrics.
+func newMetrics(registry prometheus.Registerer) (m metrics, err error) {
+	var errs [5]error
+	m.sweeps, errs[0] = activities.NewSweepMetrics(registry)
+	m.growth, errs[1] = activities.NewGrowthMetrics(registry)
+	m.interruptions, errs[2] = starter.NewInterruptionMetrics(registry)
+	m.pauses, errs[3] = starter.NewPauseMetrics(registry)
+	m.observed, errs[4] = starter.NewObservationMetrics(registry)
+	return m, errors.Join(errs[:]...)
 }
 
 // newClients returns a client for everything but evictions, and one for those: blocked or urgent drains must not delay the
