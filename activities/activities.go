@@ -37,7 +37,7 @@
 // writes for each node it removes and one for each node it adds: marks on the Node and on its claim, the reason why the
 // Node is removed, and opening the node that was reserved for the pods.
 //
-// Reading order: mirror, wording, metrics, heartbeat, parallel, failure, objects, change, events, executions, seen, cordon,
+// Reading order: mirror, wording, metrics, heartbeat, parallel, failure, objects, change, events, executions, seen, stops, cordon,
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, nominated, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,

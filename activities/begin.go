@@ -35,6 +35,9 @@ type replacer struct {
 func (r *replacer) BeginReplacement(ctx context.Context, in workflows.ReplacementCommand) (workflows.BeginResult, error) {
 	ctx, done := heartbeat(ctx)
 	defer done()
+	if err := r.checkNotStopped(ctx, in); err != nil {
+		return workflows.BeginResult{}, err
+	}
 	if !in.Independent {
 		for _, gone := range in.Nodes {
 			if _, _, err := r.candidate(ctx, in.ID, gone); err != nil {
@@ -55,6 +58,25 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replacemen
 	r.log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
 		zap.Int("claims", len(in.Claims)), zap.Int("pods", in.Moves), zap.Float64("savesPerHour", in.SavesPerHour))
 	return result, nil
+}
+
+// checkNotStopped ends a replacement if somebody has paused the disruption of its nodes, or the launch of what replaces
+// them, since it was decided.
+func (r *replacer) checkNotStopped(ctx context.Context, in workflows.ReplacementCommand) error {
+	launched := make([]string, 0, len(in.Claims))
+	for i := range in.Claims {
+		launched = append(launched, in.Claims[i].NodePool)
+	}
+	for scope, pools := range map[karpv1.PauseScope][]string{karpv1.PauseDisruption: poolsOf(in.Nodes), karpv1.PauseProvisioning: launched} {
+		stopped, err := stops{r.objects}.of(ctx, scope, pools...)
+		if err != nil {
+			return err
+		}
+		for _, stop := range stopped {
+			return giveUp(workflows.FailureChanged, "%s", stop)
+		}
+	}
+	return nil
 }
 
 // markAll marks the nodes. In an independent replacement it skips nodes that have changed and, with oneStays, nodes that

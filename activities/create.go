@@ -46,6 +46,10 @@ type creator struct {
 // and its pods are planned again for as long as they wait. An error means that the API server could not be asked; the next
 // attempt finds what exists.
 func (c *creator) create(ctx context.Context, in workflows.PlanInput, claims []plan.Claim, result *workflows.PlanResult) error {
+	claims, err := c.notStopped(ctx, claims, result)
+	if err != nil {
+		return err
+	}
 	created, failed := make([]*karpv1.NodeClaim, len(claims)), make([]error, len(claims))
 	groups := groupNames(in.Plan, claims)
 	var writing errgroup.Group
@@ -81,6 +85,25 @@ func (c *creator) create(ctx context.Context, in workflows.PlanInput, claims []p
 	}
 	boundRefused(result.Groups)
 	return nil
+}
+
+// notStopped returns the claims whose launch nobody has stopped since they were planned. The note names the others.
+func (c *creator) notStopped(ctx context.Context, claims []plan.Claim, result *workflows.PlanResult) ([]plan.Claim, error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	pools := make([]string, 0, len(claims))
+	for i := range claims {
+		pools = append(pools, claims[i].NodePool)
+	}
+	stopped, err := stops{c.objects}.of(ctx, karpv1.PauseProvisioning, pools...)
+	if err != nil || len(stopped) == 0 {
+		return claims, err
+	}
+	for _, pool := range slices.Sorted(maps.Keys(stopped)) {
+		result.Note += fmt.Sprintf("\n- NodePool %s: %s", pool, stopped[pool])
+	}
+	return slices.DeleteFunc(slices.Clone(claims), func(claim plan.Claim) bool { return stopped[claim.NodePool] != nil }), nil
 }
 
 // created returns the groups for which an earlier attempt of a plan has created claims.

@@ -23,7 +23,8 @@ type deleter struct {
 }
 
 // DeleteClaim deletes a NodeClaim and returns by when its node has to be drained. It leaves alone a claim that is being
-// deleted or is gone, and an expired claim whose NodePool wants it replaced first.
+// deleted or is gone, an expired claim whose NodePool wants it replaced first, and one for whose reason a person has paused
+// the removal of nodes.
 func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
 	ctx, done := heartbeat(ctx)
 	defer done()
@@ -41,6 +42,9 @@ func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput
 				return postponed, err
 			}
 			in.Deadline = postponed.Deadline
+		}
+		if stopped, err := d.stopped(ctx, claim, in); err != nil || stopped.Postponed {
+			return stopped, err
 		}
 		if err := d.hurry(ctx, claim, in.Deadline); err != nil {
 			return workflows.Ending{}, err
@@ -61,6 +65,34 @@ func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput
 		return workflows.Ending{Reason: in.Reason, Deadline: claim.DrainDeadline(time.Now()), Deleting: true}, nil
 	}
 	return workflows.Ending{Reason: in.Reason, Deadline: claim.DrainDeadline(claim.DeletionTimestamp.Time), Deleting: true}, nil
+}
+
+// askAgainStopped is when the life of a node asks again that must not end for now, if the pause has no end of its own. A
+// claim that has expired waits for the starter, which looks when a pause ends, unless its pool has it replaced first: for
+// such a one nobody looks.
+const askAgainStopped = 10 * time.Minute
+
+// stopped postpones the end of a claim if a person has paused what ends it.
+func (d *deleter) stopped(ctx context.Context, claim *karpv1.NodeClaim, in workflows.DeleteClaimInput) (workflows.Ending, error) {
+	scope := scopeOf(in.Reason)
+	if scope == "" || !in.Expires && !in.Pausable {
+		return workflows.Ending{}, nil
+	}
+	name := claim.Labels[karpv1.NodePoolLabelKey]
+	stopped, err := stops{d.objects}.of(ctx, scope, name)
+	if err != nil {
+		return workflows.Ending{}, err
+	}
+	stop := stopped[name]
+	if stop == nil {
+		return workflows.Ending{}, nil
+	}
+	again := stop.Until
+	if again.IsZero() && (!in.Expires || !in.Deadline.IsZero()) {
+		again = time.Now().Add(askAgainStopped)
+	}
+	d.log.Info("a claim does not end for now", zap.String("claim", claim.Name), zap.String("reason", in.Reason), zap.Stringer("why", stop))
+	return workflows.Ending{Postponed: true, Again: again, Why: stop.String()}, nil
 }
 
 // hurry writes the drain deadline onto a claim that is about to be deleted, if it is sooner than the claim's own. It uses

@@ -91,6 +91,11 @@ func (e *evaluator) answer(input plan.Input) plan.Disruption {
 // Pools returns every NodePool with what can be bought for it, as planning sees it.
 func (e *evaluator) Pools(ctx context.Context) []plan.Pool { return e.inputs.catalogue.pools(ctx) }
 
+// Observe says, by NodePool, what would be done now if no NodePool were only observed.
+func (e *evaluator) Observe(ctx context.Context, snapshot *plan.Snapshot) map[string]plan.Observation {
+	return plan.Observe(e.inputs.of(ctx, snapshot, nil))
+}
+
 // underWay separates the replacements that run from those whose workflow is over without having said so, for example
 // because a person terminated it.
 func (e *evaluator) underWay(ctx context.Context, said []workflows.Running) (running []workflows.Running, over []string, err error) {

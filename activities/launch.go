@@ -135,10 +135,18 @@ func registrationLabels(claim *karpv1.NodeClaim) map[string]string {
 	return labels
 }
 
-// CreateFleet sends a launch. The request carries its client token, so a second attempt asks for the same launch.
+// CreateFleet sends a launch. The request carries its client token, so a second attempt asks for the same launch. Nothing is
+// sent while somebody has paused launches: the workflow then looks for what an earlier attempt may have launched.
 func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInput) (workflows.Fleet, error) {
 	ctx, done := heartbeat(ctx)
 	defer done()
+	stopped, err := stops{l.objects}.of(ctx, karpv1.PauseProvisioning, in.NodePool)
+	if err != nil {
+		return workflows.Fleet{}, err
+	}
+	if stop := stopped[in.NodePool]; stop != nil {
+		return workflows.Fleet{}, giveUp(workflows.FailurePaused, "%s", stop)
+	}
 	result, err := l.cloud.Launch(ctx, in.Request)
 	switch cloud.KindOf(err) {
 	case "", cloud.InsufficientCapacity:

@@ -54,6 +54,8 @@ type Mirror interface {
 	PodsOwnedBy(namespace, kind, name string) []*cluster.Pod
 	NodePools() []*karpv1.NodePool
 	NodePool(name string) *karpv1.NodePool
+	// Pauses returns what people have paused in the whole cluster.
+	Pauses() []karpv1.Pause
 	NodeClass(name string) cloud.NodeClass
 	NodeClasses() []cloud.NodeClass
 	NodeOverlays() []*karpv1alpha1.NodeOverlay

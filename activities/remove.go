@@ -36,14 +36,19 @@ func (r *remover) Remove(ctx context.Context, removal workflows.Removal) (workfl
 func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, lastTry bool) (workflows.RemovalResult, error) {
 	var mu sync.Mutex
 	var result workflows.RemovalResult
-	going := removal.Nodes
+	going, stopped, err := r.notStopped(ctx, removal.Nodes)
+	if err != nil {
+		return result, err
+	}
+	result.Kept = stopped
 	if removal.Reason == string(plan.DisruptionReasonOverprovisioned) {
-		var err error
-		if going, result.Kept, err = r.surplus(ctx, going); err != nil {
+		surplus, kept, err := r.surplus(ctx, going)
+		if err != nil {
 			return result, err
 		}
+		going, result.Kept = surplus, append(result.Kept, kept...)
 	}
-	err := inParallel(ctx, len(going), func(ctx context.Context, i int) error {
+	err = inParallel(ctx, len(going), func(ctx context.Context, i int) error {
 		kept, err := r.remove(ctx, going[i], removal.Reason)
 		if err != nil && lastTry && ctx.Err() == nil {
 			kept, err = r.keepFailed(ctx, going[i], err), nil
@@ -62,6 +67,22 @@ func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, la
 	})
 	slices.Sort(result.Kept)
 	return result, err
+}
+
+// notStopped returns the nodes whose disruption nobody has stopped, and why the others are kept.
+func (r *remover) notStopped(ctx context.Context, nodes []workflows.RemovedNode) (going []workflows.RemovedNode, kept []string, err error) {
+	stopped, err := stops{r.objects}.of(ctx, karpv1.PauseDisruption, poolsOf(nodes)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, node := range nodes {
+		if stop := stopped[node.NodePool]; stop != nil {
+			kept = append(kept, node.Claim.Name+": "+stop.String())
+			continue
+		}
+		going = append(going, node)
+	}
+	return going, kept, nil
 }
 
 // keepFailed removes the marks from a node that cannot be removed, and returns why it is kept. The next evaluation finds

@@ -70,8 +70,11 @@ func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays
 	if err := r.mirror.Fresh(freshEnough); err != nil {
 		return result, fmt.Errorf("let nodes go: %w", err)
 	}
-	going, err := r.mayGo(ctx, in, going, &result)
+	going, err := r.notStopped(ctx, in, going, &result)
 	if err != nil {
+		return result, err
+	}
+	if going, err = r.mayGo(ctx, in, going, &result); err != nil {
 		return result, err
 	}
 	if in.Open || len(going) > 0 {
@@ -233,6 +236,24 @@ func (r *retirer) mayGo(ctx context.Context, in workflows.RetireInput, candidate
 	if !in.Independent {
 		result.Left = nil
 		return nil, nil
+	}
+	return going, nil
+}
+
+// notStopped returns the nodes whose disruption nobody has stopped. The others stay for now: a pause may be short.
+func (r *retirer) notStopped(ctx context.Context, in workflows.RetireInput, candidates []candidate, result *workflows.RetireResult) ([]candidate, error) {
+	stopped, err := stops{r.objects}.of(ctx, karpv1.PauseDisruption, poolsOf(in.Nodes)...)
+	if err != nil {
+		return nil, err
+	}
+	var going []candidate
+	for _, c := range candidates {
+		if stop := stopped[c.gone.NodePool]; stop != nil {
+			result.Blocked = append(result.Blocked, c.gone.Node+": "+stop.String())
+			result.Left = append(result.Left, c.gone)
+			continue
+		}
+		going = append(going, c)
 	}
 	return going, nil
 }

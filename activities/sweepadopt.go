@@ -40,6 +40,9 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge && (claim.Status.ProviderID == "" || s.lost(claim)) {
 			continue
 		}
+		if claim.DeletionTimestamp.IsZero() && s.keepsAway(claim) {
+			continue
+		}
 		_, lives := s.listed[s.cluster.NodeClaimID(claim.Name)]
 		switch {
 		case claim.Status.ProviderID == "":
@@ -51,6 +54,16 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 		}
 	}
 	s.adoptClaims(ctx, strange)
+}
+
+// keepsAway reports whether a claim is left alone because its NodePool is only observed or, as long as it has no instance,
+// because launches are paused.
+func (s *sweep) keepsAway(claim *karpv1.NodeClaim) bool {
+	pool := s.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
+	if pool != nil && pool.Observed() {
+		return true
+	}
+	return claim.Status.ProviderID == "" && karpv1.StopOf(karpv1.PauseProvisioning, s.mirror.Pauses(), pool, s.now) != nil
 }
 
 // adoptLaunch starts the launch of a claim that has neither an instance nor a workflow. A claim that was made for a

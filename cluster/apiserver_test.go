@@ -185,7 +185,7 @@ func bookmarkAt(version uint64, initial bool) json.RawMessage {
 var kinds = map[string][2]string{
 	"pods": {"v1", "Pod"}, "nodes": {"v1", "Node"}, "persistentvolumeclaims": {"v1", "PersistentVolumeClaim"},
 	"daemonsets": {"apps/v1", "DaemonSet"}, "poddisruptionbudgets": {"policy/v1", "PodDisruptionBudget"},
-	"persistentvolumes": {"v1", "PersistentVolume"}, "limitranges": {"v1", "LimitRange"}, "namespaces": {"v1", "Namespace"},
+	"persistentvolumes": {"v1", "PersistentVolume"}, "limitranges": {"v1", "LimitRange"}, "configmaps": {"v1", "ConfigMap"}, "namespaces": {"v1", "Namespace"},
 	"storageclasses": {"storage.k8s.io/v1", "StorageClass"}, "csinodes": {"storage.k8s.io/v1", "CSINode"},
 	"volumeattachments": {"storage.k8s.io/v1", "VolumeAttachment"}, "nodeclaims": {"karpenter.sh/v1", "NodeClaim"},
 	"nodepools": {"karpenter.sh/v1", "NodePool"}, "ec2nodeclasses": {"karpenter.k8s.aws/v1", "EC2NodeClass"},

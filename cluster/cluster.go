@@ -61,7 +61,7 @@
 //
 // Reading order: events, shared, feed, reduce, clients, watches, optional, freshness, pod, machine, promised, places,
 // bound_pods, waiting, buffers, promises, overdue, growth, claims, nodes, daemons, pods, origins, resolver, budgets,
-// namespaces, pools, overlays, classes, volumes, dynamic_resources, joined, observer, cluster.
+// namespaces, pools, overlays, pauses, classes, volumes, dynamic_resources, joined, observer, cluster.
 package cluster
 
 import (
@@ -95,6 +95,8 @@ type Options struct {
 	// AssumeFor limits how long an assumed claim counts if the watch does not pass it; zero means one minute. It
 	// matters only when resource versions cannot be compared.
 	AssumeFor time.Duration
+	// Pauses enables the watch of what is paused in the whole cluster.
+	Pauses bool
 	// NodeOverlays enables the watch of NodeOverlays, where the cluster serves them.
 	NodeOverlays bool
 	// DynamicResources enables the watches of what concerns devices that pods claim, where the cluster serves it.
@@ -114,6 +116,7 @@ type Mirror struct {
 	*pools
 	*classes
 	*overlays
+	*pauses
 	*storage
 	*dynamicResources
 	*buffers
@@ -185,6 +188,7 @@ func (m *Mirror) openStores(options Options) {
 	m.grown = newGrown(s, nodeFeed, m.places, m.waiting, m.promises)
 	openBuffers(w, m.buffers, m.promises)
 	m.overlays = newOverlays(w, m.pools.feed, options.NodeOverlays)
+	m.pauses = newPauses(w, options.Pauses, m.pools.feed, claimFeed)
 
 	m.claims = (&claims{shared: s, feed: claimFeed, nodes: nodeFeed, places: m.places, promises: m.promises, grown: m.grown,
 		overdue: m.overdue, assumed: map[string]assumption{}, assumeFor: options.AssumeFor}).follow()
@@ -205,6 +209,10 @@ func (m *Mirror) Run(ctx context.Context) error {
 			return nil
 		})
 	}
+	group.Go(func() error {
+		m.pauses.announceChanges(ctx)
+		return nil
+	})
 	group.Go(func() error { return m.beat(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("mirror: %w", err)
@@ -235,6 +243,7 @@ func (m *Mirror) build() *plan.Snapshot {
 		Nodes:      m.joined.list(),
 		DaemonSets: m.daemonSets.list(),
 		NodePools:  sorted(m.pools.feed.items),
+		Pauses:     m.pauses.now(),
 		Namespaces: m.namespaces.now(),
 		LabelKeys:  m.labelKeys,
 

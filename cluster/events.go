@@ -46,6 +46,10 @@ const (
 	// BuffersChanged means that some CapacityBuffer, or an object it refers to, changed. It has no name.
 	BuffersChanged EventKind = "BuffersChanged"
 
+	// PausesChanged means that what people have paused changed: for the whole cluster, for some NodePool, or because a pause
+	// is over. It has no name. A change of all NodePools follows where it stops or resumes anything.
+	PausesChanged EventKind = "PausesChanged"
+
 	// OverlaysChanged means some NodeOverlay was created, changed or deleted. It has no name.
 	OverlaysChanged EventKind = "OverlaysChanged"
 

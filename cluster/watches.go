@@ -36,6 +36,13 @@ type watched struct {
 func open[R any](w *watches, gv schema.GroupVersion, resource string, example runtime.Object, selector fields.Selector,
 	reduce func(*plan.Interner, any) (R, error), key func(R) string, changed func(old, now R, existed, exists bool),
 ) *feed[R] {
+	return openIn(w, gv, resource, metav1.NamespaceAll, example, selector, reduce, key, changed)
+}
+
+// openIn does the work of open for the objects of one namespace.
+func openIn[R any](w *watches, gv schema.GroupVersion, resource, namespace string, example runtime.Object, selector fields.Selector,
+	reduce func(*plan.Interner, any) (R, error), key func(R) string, changed func(old, now R, existed, exists bool),
+) *feed[R] {
 	if selector == nil {
 		selector = fields.Everything()
 	}
@@ -48,7 +55,7 @@ func open[R any](w *watches, gv schema.GroupVersion, resource string, example ru
 		w.err = err
 		return f
 	}
-	from := &source{ListWatch: cache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceAll,
+	from := &source{ListWatch: cache.NewFilteredListWatchFromClient(client, resource, namespace,
 		func(options *metav1.ListOptions) { options.FieldSelector = selector.String() }), mu: &w.mu, pulse: &f.pulse}
 	w.all = append(w.all, watched{pulse: &f.pulse, run: func(ctx context.Context) {
 		cache.NewReflectorWithOptions(from, example, f, cache.ReflectorOptions{

@@ -346,6 +346,9 @@ func TestRolesAreTheCharts(t *testing.T) {
 		if diff := cmp.Diff(find[rbacv1.Role](t, rendered, "Role", "tenon-lease").Rules, roles.Role.Rules); diff != "" {
 			t.Errorf("%s: Role (-chart +package):\n%s", settings, diff)
 		}
+		if diff := cmp.Diff(find[rbacv1.Role](t, rendered, "Role", "tenon-pauses").Rules, roles.PauseRole.Rules); diff != "" {
+			t.Errorf("%s: Role of pauses (-chart +package):\n%s", settings, diff)
+		}
 	}
 }
 
@@ -355,7 +358,7 @@ func TestNobodyMayDoEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range slices.Concat(roles.ClusterRole.Rules, roles.Role.Rules) {
+	for _, rule := range slices.Concat(roles.ClusterRole.Rules, roles.Role.Rules, roles.PauseRole.Rules) {
 		if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") {
 			t.Errorf("a rule is for everything: %+v", rule)
 		}

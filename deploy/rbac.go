@@ -7,6 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // leasePlaceholder stands for the Lease's name in the chart's rules for it.
@@ -18,6 +20,9 @@ type WorkerRBAC struct {
 	ClusterRoleBinding *rbacv1.ClusterRoleBinding
 	Role               *rbacv1.Role
 	RoleBinding        *rbacv1.RoleBinding
+	// PauseRole and PauseRoleBinding are for the ConfigMap of what is paused, in its own namespace.
+	PauseRole        *rbacv1.Role
+	PauseRoleBinding *rbacv1.RoleBinding
 }
 
 // WorkerRoles grants a subject exactly what the chart grants the worker. The Role is for the namespace and the name of
@@ -41,6 +46,10 @@ func WorkerRoles(name string, subject rbacv1.Subject, leaseNamespace, leaseName 
 	if err != nil {
 		return nil, err
 	}
+	pauseRules, err := rules("pause-role", "")
+	if err != nil {
+		return nil, err
+	}
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
@@ -48,12 +57,16 @@ func WorkerRoles(name string, subject rbacv1.Subject, leaseNamespace, leaseName 
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 	}
 	global, local := metav1.ObjectMeta{Name: name}, metav1.ObjectMeta{Name: name, Namespace: leaseNamespace}
+	pauses := metav1.ObjectMeta{Name: name + "-pauses", Namespace: karpv1.PauseNamespace}
 	subjects := []rbacv1.Subject{subject}
 	return &WorkerRBAC{
 		ClusterRole:        &rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: global, Rules: clusterRules},
 		ClusterRoleBinding: &rbacv1.ClusterRoleBinding{TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: global, Subjects: subjects, RoleRef: ref("ClusterRole")},
 		Role:               &rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: local, Rules: leaseRules},
 		RoleBinding:        &rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: local, Subjects: subjects, RoleRef: ref("Role")},
+		PauseRole:          &rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: pauses, Rules: pauseRules},
+		PauseRoleBinding: &rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: pauses, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: pauses.Name}},
 	}, nil
 }
 

@@ -83,7 +83,7 @@ func applyWorkerRoles(ctx context.Context, writer client.Client) error {
 	if err != nil {
 		return err
 	}
-	return applyTyped(ctx, writer, roles.ClusterRole, roles.ClusterRoleBinding, roles.Role, roles.RoleBinding)
+	return applyTyped(ctx, writer, roles.ClusterRole, roles.ClusterRoleBinding, roles.Role, roles.RoleBinding, roles.PauseRole, roles.PauseRoleBinding)
 }
 
 // applyKwok applies the definition of KWOKNodeClass, and grants the worker's user what it does with the kwok provider.

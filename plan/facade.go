@@ -66,11 +66,12 @@ type (
 	Unplaced  = model.Unplaced
 	Reason    = model.Reason
 
-	Disruption = model.Disruption
-	Command    = model.Command
-	Verdict    = model.Verdict
-	Cause      = model.Cause
-	Allowance  = disrupt.Allowance
+	Disruption  = model.Disruption
+	Observation = model.Observation
+	Command     = model.Command
+	Verdict     = model.Verdict
+	Cause       = model.Cause
+	Allowance   = disrupt.Allowance
 )
 
 // The life of nodes: those that exist, and those that are missing.
@@ -102,6 +103,7 @@ const (
 	CauseNominated = model.CauseNominated
 	CauseNone      = model.CauseNone
 	CausePDB       = model.CausePDB
+	CausePaused    = model.CausePaused
 	CausePod       = model.CausePod
 	CausePolicy    = model.CausePolicy
 	CausePrice     = model.CausePrice
@@ -222,6 +224,12 @@ func Offerings(keys cloud.LabelKeys, claim *karpv1.NodeClaim, types []*cloud.Ins
 func Join(commands []Command, alone func(Command) bool) []Command {
 	return disrupt.Join(commands, alone)
 }
+
+// Observe says, by NodePool, what would be launched and removed now if no pool were only observed.
+func Observe(in Input) map[string]Observation { return disrupt.Observe(in) }
+
+// Describe says what an observation found, in one sentence; empty if nothing would be done.
+func Describe(o Observation) string { return disrupt.Describe(o) }
 
 // Overtaken reports whether most of the pods that a command was to move have left since it was decided.
 func Overtaken(moves, left int) bool { return disrupt.Overtaken(moves, left) }

@@ -28,10 +28,16 @@ func (c *claims) changed(ctx context.Context, name string) (time.Duration, error
 	case !claim.DeletionTimestamp.IsZero():
 		return c.deletions.tell(ctx, claim)
 	}
+	if err := c.interruptions.release(ctx, claim); err != nil {
+		return 0, err
+	}
 	if claim.Annotations[karpv1.InterruptionAnnotationKey] != "" {
 		if err := c.interruptions.noted(ctx, claim); err != nil {
 			return 0, err
 		}
+	}
+	if pool := c.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey]); pool != nil && pool.Observed() {
+		return 0, nil
 	}
 	return c.gone.end(ctx, claim)
 }

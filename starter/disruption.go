@@ -40,7 +40,7 @@ type disruption struct {
 // when the answer is yes.
 func (d *disruption) watch(ctx context.Context) error {
 	events := d.mirror.Subscribe(cluster.NodeEmptied, cluster.NodeChanged, cluster.ClaimChanged, cluster.PoolChanged, cluster.PodsChanged,
-		cluster.BuffersChanged, cluster.BudgetsChanged, cluster.ClassChanged, cluster.DaemonSetsChanged)
+		cluster.BuffersChanged, cluster.BudgetsChanged, cluster.ClassChanged, cluster.DaemonSetsChanged, cluster.PausesChanged)
 	defer events.Close()
 	for {
 		began := time.Now()

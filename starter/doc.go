@@ -19,6 +19,8 @@
 //	expiry is no longer graceful → the workflows of claims that have expired are signalled (expiration.go)
 //	a machine is overdue         → planning workflows are signalled to avoid its offering, from the second on (overdue.go)
 //	a blocked drain can continue → its Drain is signalled (drains.go)
+//	something is paused, or resumed → Events and metrics say so (pauses.go); every edge looks whether it may act
+//	a NodePool is only observed  → Events, metrics and the log say what would be done (observations.go)
 //	a node is not needed         → Disruption is signalled (disruption.go)
 //	every ten minutes, two while anything changes → a Schedule starts the Sweep for what was missed (sweep.go, unrest.go)
 //
@@ -36,7 +38,7 @@
 // act on one cluster at once (election.go).
 //
 // Reading order: wait, mirror, dedup, signaller, queue, pending, provisioning, pods, static, buffers, leaving,
-// launches, deletions, nodegone, interruptionkinds, interruption, claims, nodes, changes, announcements, offerings,
+// launches, deletions, nodegone, interruptionkinds, pauses, interruption, claims, nodes, changes, announcements, offerings,
 // interruptionmetrics, capacityblocks, notices, overdue, allowances, drains, repair, expiration, sentences, kinds, signalled,
-// eventlimiter, poolsettings, misprotected, protectionends, verdictevents, disruption, unrest, fingerprint, sweep, election, starter.
+// eventlimiter, poolsettings, misprotected, protectionends, verdictevents, disruption, observations, unrest, fingerprint, sweep, election, starter.
 package starter

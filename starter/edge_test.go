@@ -47,6 +47,10 @@ func (s *signals) SignalWithStartWorkflow(_ context.Context, id, name string, fa
 	return nil, s.take(signal{id, name, fact})
 }
 
+func (s *signals) ExecuteWorkflow(_ context.Context, options client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	return nil, s.take(signal{Workflow: options.ID})
+}
+
 func (s *signals) SignalWorkflow(_ context.Context, id, _, name string, fact any) error {
 	return s.take(signal{id, name, fact})
 }
@@ -137,6 +141,7 @@ type mirrored struct {
 	// overdue are the claims whose machines are overdue.
 	overdue []*karpv1.NodeClaim
 	budgets []*plan.DisruptionBudget
+	pauses  []karpv1.Pause
 	// claimNamed is the claim that Claim returns.
 	claimNamed *karpv1.NodeClaim
 }
@@ -145,6 +150,8 @@ func (m *mirrored) Nodes() []*corev1.Node { return slices.Collect(maps.Values(m.
 func (m *mirrored) Snapshot() *plan.Snapshot {
 	return &plan.Snapshot{DisruptionBudgets: m.budgets}
 }
+func (m *mirrored) Pauses() []karpv1.Pause                      { return m.pauses }
+func (m *mirrored) NodePool(string) *karpv1.NodePool            { return nil }
 func (m *mirrored) Claims() []*karpv1.NodeClaim                 { return slices.Collect(maps.Values(m.claims)) }
 func (m *mirrored) Claim(string) *karpv1.NodeClaim              { return m.claimNamed }
 func (m *mirrored) ClaimByInstance(id string) *karpv1.NodeClaim { return m.claims[id] }

@@ -28,11 +28,11 @@ type expirations struct {
 	log  *zap.Logger
 }
 
-// watch ends expired claims that are kept only because their NodePool wanted them replaced first, once it no longer
-// does: the workflow of such a claim waits, perhaps for ever, and gets no signal when the pool changes. In a cluster
+// watch ends expired claims that are kept only because their NodePool wanted them replaced first, or because disruption was
+// paused, once that is over: the workflow of such a claim waits, perhaps for ever, and gets no signal when the pool changes. In a cluster
 // whose pools do not change there is nothing to do.
 func (e *expirations) watch(ctx context.Context) error {
-	events := e.mirror.Subscribe(cluster.PoolChanged)
+	events := e.mirror.Subscribe(cluster.PoolChanged, cluster.PausesChanged)
 	defer events.Close()
 	for {
 		events.Take()
@@ -55,8 +55,12 @@ func (e *expirations) expire(ctx context.Context, now time.Time) time.Duration {
 	}
 	var wait time.Duration
 	for _, claim := range e.mirror.Claims() {
-		expires := expiresAt(claim)
-		if expires.IsZero() || now.Before(expires) || graceful[claim.Labels[karpv1.NodePoolLabelKey]] || !claim.DeletionTimestamp.IsZero() || claim.Status.ProviderID == "" {
+		expires, pool := expiresAt(claim), claim.Labels[karpv1.NodePoolLabelKey]
+		if expires.IsZero() || now.Before(expires) || graceful[pool] || !claim.DeletionTimestamp.IsZero() || claim.Status.ProviderID == "" {
+			continue
+		}
+		if stopped(e.mirror, karpv1.PauseDisruption, pool, now) != nil {
+			e.told.forget(claim.UID)
 			continue
 		}
 		if rest := expires.Add(expiryPatience).Sub(now); rest > 0 {

@@ -43,9 +43,12 @@ func (i *interruptions) kind(announced cloud.InterruptionKind) (interruption, bo
 
 // tell notifies a claim's workflow once that its instance goes away, and people with Events. It first notes the
 // announcement on the claim and closes its Node, so that planners know which pods will be lost, and the announcement
-// survives an outage of Temporal: noted then signals it.
+// survives an outage of Temporal: noted then signals it. While interruption is paused, it only holds the announcement.
 func (i *interruptions) tell(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) error {
 	_, known := i.kind(kind)
+	if stop := i.stopped(claim); known && stop != nil {
+		return i.hold(ctx, claim, kind, at, stop)
+	}
 	late := kind == cloud.InstanceTerminating && !i.told.isNew(claim.UID, string(cloud.InstanceTerminated))
 	if !known || late || !i.told.markNew(claim.UID, string(kind)) {
 		return nil
@@ -71,10 +74,65 @@ func (i *interruptions) tell(ctx context.Context, claim *karpv1.NodeClaim, kind 
 // unavailable or another replica held the Lease.
 func (i *interruptions) noted(ctx context.Context, claim *karpv1.NodeClaim) error {
 	kind := cloud.InterruptionKind(claim.Annotations[karpv1.InterruptionAnnotationKey])
+	if i.stopped(claim) != nil {
+		return nil
+	}
 	if _, known := i.kind(kind); !known || !i.told.markNew(claim.UID, string(kind)) {
 		return nil
 	}
 	return i.tellEnding(ctx, claim, kind)
+}
+
+// stopped says what stops reactions to interruptions of a claim; nil if nothing does.
+func (i *interruptions) stopped(claim *karpv1.NodeClaim) *karpv1.Stop {
+	return stopped(i.mirror, karpv1.PauseInterruption, claim.Labels[karpv1.NodePoolLabelKey], time.Now())
+}
+
+// hold writes an announcement onto a claim, where it waits for the end of a pause: a queue keeps messages for minutes only.
+// Those of an instance that is being removed anyway are not held.
+func (i *interruptions) hold(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time, stop *karpv1.Stop) error {
+	if at.IsZero() {
+		at = time.Now()
+	}
+	before := claim.Annotations[karpv1.HeldInterruptionsAnnotationKey]
+	text := holding(before, string(kind), at)
+	if text == before || !claim.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	held := claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&held.ObjectMeta, karpv1.HeldInterruptionsAnnotationKey, text)
+	if err := i.kube.Patch(ctx, held, kube.MergeFromWithOptions(claim, kube.MergeFromWithOptimisticLock{})); kube.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("hold an interruption on NodeClaim %s: %w", claim.Name, err)
+	}
+	is, _ := i.kind(kind)
+	i.log.Warn("an interruption is held", zap.String("kind", string(kind)), zap.String("claim", claim.Name), zap.Stringer("why", stop))
+	if i.events != nil {
+		i.events.Event(held, corev1.EventTypeWarning, is.event, is.message+"; nothing is done about it: "+stop.String())
+	}
+	return nil
+}
+
+// release tells the interruptions that a pause has held on a claim, once it is over, and removes them from the claim.
+func (i *interruptions) release(ctx context.Context, claim *karpv1.NodeClaim) error {
+	text := claim.Annotations[karpv1.HeldInterruptionsAnnotationKey]
+	if text == "" || i.stopped(claim) != nil {
+		return nil
+	}
+	held, err := readHeld(text)
+	if err != nil {
+		i.log.Warn("held interruptions cannot be read", zap.String("claim", claim.Name), zap.Error(err))
+	}
+	for _, h := range held {
+		if err := i.tell(ctx, claim, cloud.InterruptionKind(h.kind), h.at); err != nil {
+			return err
+		}
+	}
+	released := claim.DeepCopy()
+	delete(released.Annotations, karpv1.HeldInterruptionsAnnotationKey)
+	if err := i.kube.Patch(ctx, released, kube.MergeFrom(claim)); kube.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("release the interruptions of NodeClaim %s: %w", claim.Name, err)
+	}
+	return nil
 }
 
 // tellEnding notifies people of an interruption, and the claim's workflow where that matters to it. If it fails, the

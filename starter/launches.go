@@ -33,6 +33,10 @@ func (l *launches) want(ctx context.Context, claim *karpv1.NodeClaim) (time.Dura
 	if age := time.Since(claim.CreationTimestamp.Time); !byHand && age < launchPatience {
 		return launchPatience - age, nil
 	}
+	// A Launch that a plan has started already releases its claims if launches are paused.
+	if byHand && stopped(l.mirror, karpv1.PauseProvisioning, claim.Labels[karpv1.NodePoolLabelKey], time.Now()) != nil {
+		return 0, nil
+	}
 	if byHand && !l.told.isNew(claim.UID, "launch") {
 		return launchPatience, nil
 	}

@@ -30,6 +30,9 @@ type Mirror interface {
 	Node(name string) *corev1.Node
 	Nodes() []*corev1.Node
 	Buffers() []cluster.Buffer
+	// Pauses returns what people have paused in the whole cluster, NodePool the one with a name or nil.
+	Pauses() []karpv1.Pause
+	NodePool(name string) *karpv1.NodePool
 	ClaimByInstance(id string) *karpv1.NodeClaim
 	PodsOnNode(name string) []*cluster.Pod
 	Promised(key string) []*cluster.Pod

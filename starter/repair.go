@@ -19,6 +19,8 @@ import (
 const (
 	// repairEvery is the minimum interval between looks at the conditions of nodes.
 	repairEvery = 2 * time.Second
+	// reasonRepairPaused is what told remembers of a node that is not repaired because disruption is paused.
+	reasonRepairPaused = "NodeRepairPaused"
 	// reasonRepairBlocked is the reason, Karpenter's, of the Event on a node that is not repaired because too many
 	// nodes are unhealthy.
 	reasonRepairBlocked = "NodeRepairBlocked"
@@ -41,7 +43,7 @@ type repairs struct {
 // watch terminates nodes that will not recover. Whether there are any follows from the conditions of all nodes, so it
 // looks after each change of one, and when the next will have been unhealthy for too long.
 func (r *repairs) watch(ctx context.Context) error {
-	events := r.mirror.Subscribe(cluster.NodeChanged, cluster.ClaimChanged)
+	events := r.mirror.Subscribe(cluster.NodeChanged, cluster.ClaimChanged, cluster.PausesChanged)
 	defer events.Close()
 	for {
 		events.Take()
@@ -74,6 +76,12 @@ func (r *repairs) repair(ctx context.Context, now time.Time) time.Duration {
 		wait = max(found.NextLook.Sub(now), repairEvery)
 	}
 	for _, repair := range found.Due {
+		if stop := stopped(r.mirror, karpv1.PauseDisruption, repair.Claim.Labels[karpv1.NodePoolLabelKey], now); stop != nil {
+			if r.told.markNew(repair.Claim.UID, reasonRepairPaused) {
+				r.event(repair.Node, reasonRepairBlocked, repair.Message+", and is not repaired: "+stop.String())
+			}
+			continue
+		}
 		if !r.told.markNew(repair.Claim.UID, workflows.ReasonUnhealthy) {
 			continue
 		}

@@ -24,6 +24,7 @@ import (
 type fleet struct {
 	Mirror
 	pool   *karpv1.NodePool
+	pauses []karpv1.Pause
 	claims map[string]*karpv1.NodeClaim
 	nodes  map[string]*corev1.Node
 	stale  error
@@ -41,7 +42,9 @@ func newFleet(size int, born time.Time) *fleet {
 	return f
 }
 
-func (f *fleet) Fresh(time.Duration) error { return f.stale }
+func (f *fleet) Pauses() []karpv1.Pause           { return f.pauses }
+func (f *fleet) NodePool(string) *karpv1.NodePool { return f.pool }
+func (f *fleet) Fresh(time.Duration) error        { return f.stale }
 func (f *fleet) Claims() []*karpv1.NodeClaim {
 	return slices.Collect(maps.Values(f.claims))
 }

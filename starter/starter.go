@@ -34,6 +34,8 @@ type Config struct {
 	Events record.EventRecorder
 	// Disrupt finds the nodes that may be disrupted now.
 	Disrupt func(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption
+	// Observe says what would be done now, by NodePool, if no NodePool were only observed; nil where nobody asks.
+	Observe func(ctx context.Context, snapshot *plan.Snapshot) map[string]plan.Observation
 	// Close keeps new pods off a Node whose instance the cloud takes back.
 	Close func(ctx context.Context, node *corev1.Node) error
 	// SweepEvery is the sweep interval while anything that the sweep compares changes.
@@ -46,6 +48,9 @@ type Config struct {
 	Interruptions Interruptions
 	// Metrics counts these notices; nil counts nothing.
 	Metrics *InterruptionMetrics
+	// Pauses shows what people have paused, and Observed what would be done for observed NodePools; nil shows nothing.
+	Pauses   *PauseMetrics
+	Observed *ObservationMetrics
 	// ReplacesAtRisk enables the replacement of nodes that the cloud says it may soon take back.
 	ReplacesAtRisk bool
 	// RepairPolicies say which nodes will not recover and are terminated; without any, none is.
@@ -70,6 +75,7 @@ type edges struct {
 	expirations   *expirations
 	overdue       *overdue
 	sweep         *sweep
+	pauses        *pauses
 	// told remembers what was signalled about claims and Nodes that change.
 	told *dedup
 }
@@ -102,6 +108,7 @@ func newEdges(c Config) *edges {
 	e.expirations = &expirations{mirror: c.Mirror, workflows: e.workflows, log: c.Log}
 	e.sweep = &sweep{temporal: c.Temporal, cluster: c.Cluster, every: c.SweepEvery, log: c.Log,
 		compared: &compared{instances: c.Instances, mirror: c.Mirror, temporal: c.Temporal, cluster: c.Cluster}}
+	e.pauses = &pauses{mirror: c.Mirror, events: c.Events, metrics: c.Pauses}
 	return e
 }
 
@@ -130,7 +137,10 @@ func Run(ctx context.Context, config Config) error {
 func (e *edges) watches() []func(context.Context) error {
 	all := []func(context.Context) error{
 		e.changes.watch, e.provisioning.watchPods, e.provisioning.watchStatic, e.buffers.watch, e.leaving.announce, e.disruption.watch, e.drains.watch,
-		e.expirations.watch, e.overdue.watch, e.sweep.keep, e.forgetGone,
+		e.expirations.watch, e.pauses.watch, e.overdue.watch, e.sweep.keep, e.forgetGone,
+	}
+	if c := e.config; c.Observe != nil {
+		all = append(all, (&Observations{Mirror: c.Mirror, Look: c.Observe, Events: c.Events, Metrics: c.Observed, Log: c.Log}).Run)
 	}
 	if len(e.config.RepairPolicies) > 0 {
 		all = append(all, e.repairs.watch)

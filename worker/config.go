@@ -65,6 +65,8 @@ type Config struct {
 	// DisruptionRate limits how many nodes of the cluster begin to be disrupted within a period, such as 10%/10m; empty
 	// means no limit.
 	DisruptionRate string
+	// Observe has the worker only say what it would do. It takes no Lease, so that another controller can go on.
+	Observe bool
 	// LogLevel is debug, info, warn or error.
 	LogLevel string
 }
@@ -115,6 +117,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector keeps the heap within what the program's text leaves of it, unless GOMEMLIMIT is set, and the cache of workflows takes about 6 % of it (default: none)")
+	flags.BoolVar(&c.Observe, "observe", c.Observe, "only say what would be done, in the log and in metrics, and do nothing: no Lease, no workflow, no write; a NodePool may be observed alone ("+karpv1.ObserveAnnotationKey+")")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 

@@ -39,12 +39,17 @@ type fence struct {
 	heard func(most time.Duration) error
 	log   *zap.Logger
 	gauge prometheus.Gauge
+	// observes keeps the fence closed for ever, whoever holds the Lease.
+	observes bool
 
 	mu sync.Mutex
 	// holder is who held the Lease at seen, when it was last seen being taken, renewed or released.
 	holder string
 	seen   time.Time
 }
+
+// errObserves is why a worker that was told to observe does not act.
+var errObserves = errors.New("it was told to (--observe)")
 
 // newFence returns a fence that is closed.
 func newFence(heard func(most time.Duration) error, registry prometheus.Registerer, log *zap.Logger) (*fence, error) {
@@ -76,6 +81,8 @@ func (f *fence) others() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	case f.observes:
+		return errObserves
 	case f.holder == "":
 		return errors.New("nobody holds the Lease yet")
 	case !strings.HasPrefix(f.holder, holderPrefix):

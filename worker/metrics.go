@@ -2,9 +2,9 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"math"
 	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,12 +34,12 @@ type exported struct {
 }
 
 // newExported registers the metrics. Those of the cluster's present state follow with describe.
-func newExported(registry prometheus.Registerer, kind cloud.Kind, version string) *exported {
+func newExported(registry prometheus.Registerer, kind cloud.Kind, version, commit string) *exported {
 	e := &exported{registry: registry}
 	e.set = metrics.NewSet(registry, func(by metrics.By) bool { return by != metrics.Leader || e.leads.Load() })
 	e.plans = clustermetrics.NewPlans(e.set)
 	e.changes = clustermetrics.NewChanges(e.set, kind, e.plans)
-	e.set.Gauge("karpenter_build_info").WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit()).Set(1)
+	e.set.Gauge("karpenter_build_info").WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
 	countAPI(e.set)
 	countLease(e.set)
 	unhealthy := e.set.Counter("karpenter_nodeclaims_unhealthy_disrupted_total")
@@ -58,16 +58,32 @@ func (e *exported) activities() *activities.Metrics {
 	return activities.NewMetrics(e.set, e.plans.Planned)
 }
 
-// describe registers the metrics of the cluster's present state and returns those of interruptions, or what went wrong with any
-// of the metrics.
-func (e *exported) describe(mirror *cluster.Mirror, kind cloud.Kind, pools func(context.Context) []plan.Pool) (*starter.InterruptionMetrics, error) {
+// describe registers the metrics of the cluster's present state. It returns what went wrong with any of the metrics.
+func (e *exported) describe(mirror *cluster.Mirror, kind cloud.Kind, pools func(context.Context) []plan.Pool) error {
 	e.state = clustermetrics.NewState(mirror, kind, pools)
 	e.set.Collect(metrics.Leader, e.state)
 	e.set.Collect(metrics.Every, staleness{metrics.Desc("tenon_mirror_staleness_seconds"), mirror})
-	if err := e.set.Err(); err != nil {
-		return nil, err
-	}
-	return starter.NewInterruptionMetrics(e.registry)
+	return e.set.Err()
+}
+
+// partMetrics are the metrics that activities and edges register themselves.
+type partMetrics struct {
+	sweeps        *activities.SweepMetrics
+	growth        *activities.GrowthMetrics
+	interruptions *starter.InterruptionMetrics
+	pauses        *starter.PauseMetrics
+	observations  *starter.ObservationMetrics
+}
+
+// newPartMetrics registers them.
+func newPartMetrics(registry prometheus.Registerer) (m partMetrics, err error) {
+	var errs [5]error
+	m.sweeps, errs[0] = activities.NewSweepMetrics(registry)
+	m.growth, errs[1] = activities.NewGrowthMetrics(registry)
+	m.interruptions, errs[2] = starter.NewInterruptionMetrics(registry)
+	m.pauses, errs[3] = starter.NewPauseMetrics(registry)
+	m.observations, errs[4] = starter.NewObservationMetrics(registry)
+	return m, errors.Join(errs[:]...)
 }
 
 // observed returns a function that asks which nodes may be disrupted, and tells the metrics what was found.
@@ -77,20 +93,6 @@ func (e *exported) observed(disrupt func(context.Context, *plan.Snapshot) plan.D
 		e.state.Evaluated(found)
 		return found
 	}
-}
-
-// commit is the commit that the program was built from, as far as the build recorded it.
-func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return setting.Value
-		}
-	}
-	return ""
 }
 
 // staleness tells the age of the mirror. A mirror that is not complete yet has none.

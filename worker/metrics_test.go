@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/tenon-sh/tenon/activities"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/kwok"
 	"github.com/tenon-sh/tenon/internal/metrics"
@@ -47,18 +46,17 @@ func TestEveryMetricOfTheListIsRegistered(t *testing.T) {
 	t.Parallel()
 	registry := described{prometheus.NewRegistry(), map[string]bool{}}
 	kind := kwok.Kind()
-	e := newExported(registry, kind, "1")
+	e := newExported(registry, kind, "1", "0a5e7e")
 	acts := e.activities()
 	if acts == nil {
 		t.Fatal("no metrics of activities")
 	}
 	newCountedCloud(kindOnly{kind: kind}, "aws", e.set, nil, nil)
-	if _, err := e.describe(nil, kind, nil); err != nil {
+	if err := e.describe(nil, kind, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, register := range []func() error{
-		func() error { _, err := activities.NewSweepMetrics(registry); return err },
-		func() error { _, err := activities.NewGrowthMetrics(registry); return err },
+		func() error { _, err := newPartMetrics(registry); return err },
 		func() error { _, err := newFence(nil, registry, zap.NewNop()); return err },
 		func() error { _, err := newReach(nil, registry, zap.NewNop()); return err },
 		func() error { _, err := newVersions(nil, route{}, registry, zap.NewNop()); return err },

@@ -58,6 +58,8 @@ type Connections struct {
 	Cloud     cloud.Provider
 	// CloudName is the provider's name in metrics: aws or kwok.
 	CloudName string
+	// Commit is what the program was built from; empty if that is not known.
+	Commit string
 	// LearnFrom tells the cloud where it can read what registered nodes report; nil if it does not learn from that.
 	LearnFrom func(func() []cloud.NodeReport)
 	// Interruptions is where the cloud announces that instances are interrupted; nil if it does not.
@@ -71,8 +73,8 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig := rest.CopyConfig(to.Kubernetes)
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
-	exported := newExported(prometheus.DefaultRegisterer, to.Cloud.Kind(), config.BuildID)
-	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, NodeOverlays: config.FeatureGates.NodeOverlay,
+	exported := newExported(prometheus.DefaultRegisterer, to.Cloud.Kind(), config.BuildID, to.Commit)
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, Pauses: true, NodeOverlays: config.FeatureGates.NodeOverlay,
 		DynamicResources: config.FeatureGates.DynamicResources, Observer: exported.changes})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -84,6 +86,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
+	lease.observes = config.Observe
 	// Everything but the Lease itself is changed through the fence.
 	fenced := rest.CopyConfig(restConfig)
 	fenced.Wrap(lease.guard)
@@ -103,11 +106,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	sweeps, err := activities.NewSweepMetrics(prometheus.DefaultRegisterer)
-	if err != nil {
-		return fmt.Errorf("worker: %w", err)
-	}
-	growth, err := activities.NewGrowthMetrics(prometheus.DefaultRegisterer)
+	parts, err := newPartMetrics(prometheus.DefaultRegisterer)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -121,11 +120,10 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	}
 	acts := activities.New(activities.Config{
 		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
-		Nominator: nominator, Growth: growth, Metrics: exported.activities(), BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
+		Nominator: nominator, Growth: parts.growth, Metrics: exported.activities(), BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
+		SweepMost: config.SweepMost, SweepMetrics: parts.sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
 	})
-	interruptions, err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools)
-	if err != nil {
+	if err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	reach, err := newReach(to.Server.Ask, prometheus.DefaultRegisterer, log)
@@ -140,12 +138,16 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	group.Go(func() error { return mirror.Run(ctx) })
 	group.Go(func() error { return reach.run(ctx) })
 	group.Go(func() error { return watchIdentity(ctx, direct, uid) })
-	group.Go(func() error { return versions.follow(ctx) })
 	probes := &probes{mirror: mirror, reach: reach}
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	settled := make(chan struct{})
 	group.Go(func() error { return serve(ctx, config.MetricsAddress, metricsHandler(config.EnableProfiling)) })
 	group.Go(func() error { return servePage(ctx, config, to, mirror, acts.WhyPods, log) })
+	if config.Observe {
+		group.Go(func() error { return observe(ctx, mirror, probes, acts, parts.observations, log) })
+		return ended(group)
+	}
+	group.Go(func() error { return versions.follow(ctx) })
 	group.Go(func() error {
 		defer close(settled)
 		if err := mirror.WaitSynced(ctx); err != nil {
@@ -170,13 +172,30 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, versions, exported, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: exported.observed(acts.Disrupt), Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: interruptions,
+			Disrupt: exported.observed(acts.Disrupt), Observe: acts.Observe, Observed: parts.observations, Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: parts.interruptions, Pauses: parts.pauses,
 			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud), Unhealthy: exported.unhealthy}, to.Cloud)
 	})
+	return ended(group)
+}
+
+// ended waits for the end of a worker's parts.
+func ended(group *errgroup.Group) error {
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
+}
+
+// observe says what would be done, until ctx ends. It takes no Lease and polls no task queue, so that whoever holds the Lease
+// goes on undisturbed; and the fence lets no write pass.
+func observe(ctx context.Context, mirror *cluster.Mirror, probes *probes, acts *activities.Activities, metrics *starter.ObservationMetrics, log *zap.Logger) error {
+	if err := mirror.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("wait for the mirror: %w", err)
+	}
+	probes.synced.Store(true)
+	log.Warn("this worker only observes", zap.Error(errObserves))
+	observations := starter.Observations{Mirror: mirror, Look: acts.Observe, Everything: true, Metrics: metrics, Log: log}
+	return observations.Run(ctx)
 }
 
 // newClients returns a client for everything but evictions, and one for those: blocked or urgent drains must not delay the

@@ -17,6 +17,8 @@ const (
 	FailureNodeClassNotReady = "NodeClassNotReady"
 	// FailureInsufficientCapacity means no offering that the claims allow is available.
 	FailureInsufficientCapacity = "InsufficientCapacity"
+	// FailurePaused means that a person has paused launches.
+	FailurePaused = "Paused"
 	// FailureChanged means that the decision no longer fits the cluster.
 	FailureChanged = "Changed"
 	// FailureNotLost means that an instance runs that was reported gone.

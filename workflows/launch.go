@@ -87,7 +87,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 		}
 		request := prepared.Request
 		request.Token = launchToken(workflow.GetInfo(ctx).WorkflowExecution.ID, in.Claims, try)
-		fleet, err := CreateFleetActivity.Run(ctx, CreateFleetInput{Claims: prepared.Claims, Request: request},
+		fleet, err := CreateFleetActivity.Run(ctx, CreateFleetInput{Claims: prepared.Claims, Request: request, NodePool: in.NodePool},
 			fmt.Sprintf("CreateFleet %d %s", request.Count, request.CapacityType))
 		if err == nil {
 			return prepared.Claims, fleet, nil
@@ -150,6 +150,8 @@ func releaseReason(err error) string {
 		return ReasonInsufficient
 	case FailureType(err) == FailureNodeClassNotReady:
 		return ReasonNodeClassNotReady
+	case FailureType(err) == FailurePaused:
+		return ReasonPaused
 	default:
 		return ReasonLaunchTimeout
 	}

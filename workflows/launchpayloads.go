@@ -33,6 +33,9 @@ type PreparedLaunch struct {
 type CreateFleetInput struct {
 	Claims  []ClaimRef          `json:"claims"`
 	Request cloud.LaunchRequest `json:"request"`
+	// NodePool is the pool of the claims, for which launches may be paused; empty if they have none, and in launches that
+	// began before this field existed.
+	NodePool string `json:"nodePool,omitempty"`
 }
 
 // Fleet is what a launch group has obtained.

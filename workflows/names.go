@@ -76,6 +76,8 @@ const (
 	ReasonInsufficient        = "InsufficientCapacity"
 	ReasonNodeClassNotReady   = "NodeClassNotReady"
 	ReasonInstanceGone        = "InstanceGone"
+	// ReasonPaused means that a person has paused launches before a claim got its instance.
+	ReasonPaused = "ProvisioningPaused"
 	// ReasonClaimGone means that the NodeClaim vanished, for example because its finalizer was removed by hand.
 	// ReasonClusterGone means that the cluster vanished and another one has its name.
 	ReasonClaimGone   = "ClaimGone"

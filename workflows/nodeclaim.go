@@ -20,16 +20,22 @@ const lastPass = 10 * time.Second
 
 // NodeClaim is the life of a node: the node joins, serves until somebody or its expiry ends it, is drained and terminated.
 // The NodeClaim object is the record that people see and edit; this workflow acts on it. It returns only when instance, Node
-// and NodeClaim are gone.
+// and NodeClaim are gone. Where a person has paused what ends it, the node serves on.
 func NodeClaim(ctx workflow.Context, state NodeClaimInput) (NodeClaimResult, error) {
 	n := nodeClaim{NodeClaimInput: state, signals: workflow.GetSignalChannel(ctx, SignalEnding)}
-	if err := n.join(ctx); err != nil {
-		return NodeClaimResult{}, err
+	for {
+		if err := n.join(ctx); err != nil {
+			return NodeClaimResult{}, err
+		}
+		if err := n.serve(ctx); err != nil {
+			return NodeClaimResult{}, err
+		}
+		result, err := n.end(ctx)
+		if err != nil || !n.servesOn {
+			return result, err
+		}
+		n.servesOn = false
 	}
-	if err := n.serve(ctx); err != nil {
-		return NodeClaimResult{}, err
-	}
-	return n.end(ctx)
 }
 
 type nodeClaim struct {
@@ -37,6 +43,8 @@ type nodeClaim struct {
 	signals workflow.ReceiveChannel
 	// hurry is a deadline that still has to be passed on to the running drain; zero if there is none.
 	hurry time.Time
+	// servesOn says that the claim does not end after all, and is told anew if it has to.
+	servesOn bool
 }
 
 // join waits until the node serves pods, or the claim has to end. The activity returns now and then although nothing
@@ -114,8 +122,13 @@ func (n *nodeClaim) expire(ctx workflow.Context) error {
 		}
 		state := "The node has expired, and serves until it is replaced within its NodePool's budgets."
 		over := func() bool { return false }
+		if ending.Why != "" {
+			state = "The node has expired, and serves on: " + ending.Why + "."
+		}
 		if !ending.Again.IsZero() {
-			state += " At " + ending.Again.UTC().Format(time.RFC3339) + " it goes by force."
+			if ending.Why == "" {
+				state += " At " + ending.Again.UTC().Format(time.RFC3339) + " it goes by force."
+			}
 			over = workflow.NewTimerWithOptions(ctx, max(ending.Again.Sub(workflow.Now(ctx)), askAgain), workflow.TimerOptions{Summary: "goes by force"}).IsReady
 		}
 		n.describe(ctx, PhaseServing, state)
@@ -141,9 +154,8 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 		if least := workflow.Now(ctx).Add(lastPass); !deadline.IsZero() && deadline.Before(least) {
 			deadline = least
 		}
-		ending, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: n.Claim.Name, UID: n.Claim.UID, Reason: n.Ending.Reason,
-			Deadline: deadline}, "delete claim: "+n.Ending.Reason)
-		if err != nil {
+		ending, err := n.deleteClaim(ctx, deadline)
+		if err != nil || n.servesOn {
 			return result, err
 		}
 		n.Ending.Deadline, n.Ending.Deleting = ending.Deadline, true
@@ -180,6 +192,38 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 		}
 		n.describe(ctx, "Terminated", "The node is gone: "+n.Ending.Reason+".")
 		return result, err
+	}
+}
+
+// deleteClaim deletes the claim, and waits while a person has paused what ends it, unless the claim is deleted meanwhile or
+// its instance is reported gone. A claim that was to end for what its node is, unhealthy or expired, does not wait here: it
+// serves on, and whoever looks at nodes tells it again if that is still so.
+func (n *nodeClaim) deleteClaim(ctx workflow.Context, deadline time.Time) (Ending, error) {
+	for {
+		ending, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: n.Claim.Name, UID: n.Claim.UID, Reason: n.Ending.Reason,
+			Deadline: deadline, Pausable: !n.Ending.Lost}, "delete claim: "+n.Ending.Reason)
+		if err != nil || !ending.Postponed {
+			return ending, err
+		}
+		if n.Ending.Reason == ReasonUnhealthy || n.Ending.Reason == ReasonExpired && n.DrainTells {
+			n.Ending, n.servesOn = Ending{}, true
+			return ending, nil
+		}
+		n.describe(ctx, PhaseServing, "The node was to go ("+n.Ending.Reason+"), and serves on: "+ending.Why+".")
+		until := max(ending.Again.Sub(workflow.Now(ctx)), askAgain)
+		timer := workflow.NewTimerWithOptions(ctx, until, workflow.TimerOptions{Summary: "paused"})
+		if err := workflow.Await(ctx, func() bool {
+			n.receive()
+			return n.Ending.Deleting || n.Ending.Lost || timer.IsReady()
+		}); err != nil {
+			return ending, err
+		}
+		switch {
+		case n.Ending.Deleting:
+			return n.Ending, nil
+		case workflow.GetInfo(ctx).GetContinueAsNewSuggested():
+			return ending, workflow.NewContinueAsNewError(ctx, NodeClaim, n.NodeClaimInput)
+		}
 	}
 }
 

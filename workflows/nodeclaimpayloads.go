@@ -49,10 +49,12 @@ type Ending struct {
 	// Forced says that Deadline also applies to a drain that has already begun with a later deadline, or none: what runs on
 	// the node is lost anyway.
 	Forced bool `json:"forced,omitempty"`
-	// Postponed is DeleteClaim's answer that the claim has expired but is not deleted, because its NodePool wants it
-	// replaced first. Again is when to ask again; zero if only somebody else can end it.
+	// Postponed is DeleteClaim's answer that the claim is not deleted now: it has expired and its NodePool wants it replaced
+	// first, or a person has paused what ends it, as Why then says. Again is when to ask again; zero if only somebody else
+	// can end it.
 	Postponed bool      `json:"postponed,omitempty"`
 	Again     time.Time `json:"again,omitzero"`
+	Why       string    `json:"why,omitempty"`
 }
 
 // JoinInput asks for a claim's node to be brought up.
@@ -104,6 +106,9 @@ type DeleteClaimInput struct {
 	Reason string `json:"reason"`
 	// Deadline is when the node must be drained, if that is sooner than the claim itself says.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Pausable says that the life asks again if a pause postpones its end. Without it, which is how builds from before this
+	// field ask, only Expires may be postponed.
+	Pausable bool `json:"pausable,omitempty"`
 	// Expires says that the claim is to be deleted only because it has expired, which its NodePool may postpone.
 	Expires bool `json:"expires,omitempty"`
 }

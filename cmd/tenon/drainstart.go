@@ -45,6 +45,7 @@ func (d *drains) start(ctx context.Context, node string, flags drainFlags) error
 		return fmt.Errorf("start the drain of %s: %w", node, err)
 	}
 	d.warnWithoutWorker(ctx)
+	d.noteStop(ctx, in.NodePool)
 	if flags.wait {
 		return d.await(ctx, run, in)
 	}
@@ -58,6 +59,14 @@ func (d *drains) start(ctx context.Context, node string, flags drainFlags) error
 	}
 	_, err = fmt.Fprintf(d.out, "node %s is being drained; afterwards it %s\nworkflow %s; tenon drain status %s shows how far it is\n", node, then, run.GetID(), node)
 	return err
+}
+
+// noteStop says that disruption is paused, if it is: a drain that a person asks for goes on all the same.
+func (d *drains) noteStop(ctx context.Context, pool string) {
+	p := pauseCommand{kube: d.kube, now: time.Now}
+	if stop, err := p.disruptionStop(ctx, pool); err == nil && stop != nil {
+		_, _ = fmt.Fprintf(d.progress, "note: %s. The drain you asked for goes on\n", stop)
+	}
 }
 
 // describe builds the input of a node's drain. It returns errLeaving if the node's NodeClaim is being deleted.

@@ -111,10 +111,22 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 	if kept := j.applies(n, pool, reason); kept != nil {
 		return kept
 	}
+	if kept := j.stopped(pool); kept != nil {
+		return kept
+	}
 	if !n.Initialized {
 		return stays(model.CauseNode, "it is not initialized")
 	}
 	return cmp.Or(j.protects(n, reason), j.expects(n), j.patience(n, pool, reason))
+}
+
+// stopped says that a person has stopped the disruption of a pool's nodes; nil if not.
+func (j *judge) stopped(pool *karpv1.NodePool) *model.Verdict {
+	stop := j.in.Snapshot.Stopped(karpv1.PauseDisruption, pool)
+	if stop == nil {
+		return nil
+	}
+	return staysUntil(stop.Until, model.CausePaused, "%s", stop)
 }
 
 // applies says why a reason does not apply to a node, or why its pool does not want it to; nil if it applies.
@@ -125,6 +137,9 @@ func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.Disr
 		// Surplus nodes are found elsewhere (lifecycle.Overprovision). These verdicts are for all other nodes.
 		if pool.Spec.Replicas == nil {
 			return stays(model.CauseNone, "its NodePool is not static")
+		}
+		if kept := j.stopped(pool); kept != nil {
+			return kept
 		}
 		return stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go")
 	case DisruptionReasonExpired:

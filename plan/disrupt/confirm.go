@@ -1,6 +1,7 @@
 package disrupt
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 		if n == nil {
 			continue
 		}
-		if kept := j.protects(n, command.Reason); kept != nil {
+		if kept := cmp.Or(j.stopped(j.pools[n.Pool]), j.protects(n, command.Reason)); kept != nil {
 			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.Cause, Message: kept.Message})
 			continue
 		}

@@ -5,5 +5,5 @@
 // So a Simulation is set up once, and each question is a trial of it that is rolled back (simulation.go, trial.go).
 //
 // Reading order: pdb, budgetbook, rates, allowance, candidate, balance, simulation, purchase, trial, opening, rehearsal,
-// decision, shrinking, consolidation, group, empty, renew, disrupt, join, confirm.
+// decision, shrinking, consolidation, group, empty, renew, disrupt, join, confirm, observe.
 package disrupt

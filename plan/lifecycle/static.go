@@ -47,7 +47,7 @@ func Shortages(snapshot *model.Snapshot) []Shortage {
 				shortage.Forbidden = fmt.Sprintf("limit nodes %d leaves %d", limit.Value(), room)
 			}
 		}
-		if why := closedToStatic(pool); why != "" {
+		if why := closedToStatic(snapshot, pool); why != "" {
 			shortage.Nodes, shortage.Forbidden = 0, why
 		}
 		found = append(found, shortage)
@@ -81,7 +81,10 @@ func replaces(n *model.Node, nodes []*model.Node) bool {
 }
 
 // closedToStatic says why nothing may be launched for a static pool whatever the cloud has; empty if something may.
-func closedToStatic(pool *karpv1.NodePool) string {
+func closedToStatic(snapshot *model.Snapshot, pool *karpv1.NodePool) string {
+	if stop := snapshot.Stopped(karpv1.PauseProvisioning, pool); stop != nil {
+		return stop.String()
+	}
 	dynamic := *pool
 	dynamic.Spec.Replicas = nil
 	return market.ClosedBecause(model.Pool{NodePool: &dynamic})
@@ -116,7 +119,7 @@ func Static(in model.Input) (claims []model.Claim, refused []model.Reason) {
 
 // StaticClaim returns the claim for one more node of a static pool, or says why none can be launched.
 func StaticClaim(in *model.Input, pool model.Pool) (claim model.Claim, why string) {
-	if why := cmp.Or(closedToStatic(pool.NodePool), pool.Problem); why != "" {
+	if why := cmp.Or(closedToStatic(in.Snapshot, pool.NodePool), pool.Problem); why != "" {
 		return model.Claim{}, why
 	}
 	template := &pool.NodePool.Spec.Template.Spec
@@ -165,10 +168,14 @@ func priceOf(types []*cloud.InstanceType, key cloud.OfferingKey) float64 {
 
 // Overprovision finds the nodes that static pools have beyond their replicas: first those without a machine, then empty
 // ones, then those that cost the least to disrupt for the life they have left. Nodes that ask not to be disrupted are last,
-// but are removed as well. A node that is being launched to replace another one is not surplus.
+// but are removed as well. A node that is being launched to replace another one is not surplus. Nothing is surplus where
+// disruption is paused.
 func Overprovision(snapshot *model.Snapshot) []model.Command {
 	var commands []model.Command
 	for _, pool := range staticPools(snapshot) {
+		if snapshot.Stopped(karpv1.PauseDisruption, pool) != nil {
+			continue
+		}
 		all := nodesOf(snapshot, pool.Name)
 		staying := slices.DeleteFunc(slices.Clone(all), func(n *model.Node) bool { return n.Deleting || replaces(n, all) })
 		surplus := len(staying) - int(*pool.Spec.Replicas)

@@ -45,6 +45,9 @@ func Weight(pool *karpv1.NodePool) int32 { return ptr.Deref(pool.Spec.Weight, 0)
 func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 	s := &Seller{Pool: pool, Name: pool.NodePool.Name, First: len(m.Machines), Last: len(m.Machines)}
 	s.Closed = ClosedBecause(pool)
+	if stop := in.Snapshot.Stopped(karpv1.PauseProvisioning, pool.NodePool); stop != nil {
+		s.Closed = stop.String()
+	}
 	requirements := model.ConditionsOf(pool.NodePool.Spec.Template.Spec.Requirements)
 	labelPool(m, s, requirements)
 	if s.Closed != "" {

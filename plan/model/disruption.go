@@ -70,6 +70,8 @@ const (
 	CauseBuffer Cause = "Buffer"
 	// CauseNominated says that pods are expected on the node.
 	CauseNominated Cause = "Nominated"
+	// CausePaused says that a person has paused disruption, or has the NodePool only observed.
+	CausePaused Cause = "Paused"
 	// CauseNone says that the reason does not apply to the node.
 	CauseNone Cause = "None"
 )

@@ -34,6 +34,8 @@ type Snapshot struct {
 	Nodes []*Node
 	// NodePools are all NodePools.
 	NodePools []*karpv1.NodePool
+	// Pauses are what people have paused in the whole cluster. What is paused for a NodePool is in its annotations.
+	Pauses []karpv1.Pause
 	// DaemonSets are all DaemonSets.
 	DaemonSets []*DaemonSet
 	// DisruptionBudgets are all PodDisruptionBudgets.
@@ -46,6 +48,11 @@ type Snapshot struct {
 	Storage Storage
 	// Devices holds what is known of dynamic resource allocation; nil while its feature gate is off.
 	Devices *Devices
+}
+
+// Stopped says what stops a kind of work for a NodePool, which may be nil, at the snapshot's time; nil if nothing does.
+func (s *Snapshot) Stopped(scope karpv1.PauseScope, pool *karpv1.NodePool) *karpv1.Stop {
+	return karpv1.StopOf(scope, s.Pauses, pool, s.Time)
 }
 
 // Input is everything that Pack and Disrupt know.

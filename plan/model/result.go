@@ -26,6 +26,16 @@ func (p Plan) PricePerHour() float64 {
 	return sum
 }
 
+// Observation is what would be done for a NodePool.
+type Observation struct {
+	// Launches and Removals each have one sentence for a node to launch, or for a command that removes nodes.
+	Launches, Removals []string
+	// PricePerHour is what the launches would cost and SavesPerHour what the removals would save, per hour in the currency of
+	// Zone.
+	PricePerHour, SavesPerHour float64
+	Zone                       string
+}
+
 // Placement is a pod that fits on a node which exists or is on its way.
 type Placement struct {
 	Pod *Pod

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,6 +32,7 @@ type NodePoolMirror interface {
 	WaitSynced(ctx context.Context) error
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
 	NodePools() []*karpv1.NodePool
+	Pauses() []karpv1.Pause
 	NodeClass(name string) cloud.NodeClass
 	Claims() []*karpv1.NodeClaim
 	NodeByProviderID(id string) *corev1.Node
@@ -103,7 +106,10 @@ func (s *NodePools) pass(ctx context.Context) error {
 // keep brings one NodePool up to date. A conflict means that the mirror is behind; its next change brings the pool back
 // here.
 func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim, published plan.DeviceTemplates) error {
-	err := s.keepHash(ctx, pool, claims)
+	var err error
+	if !pool.Observed() {
+		err = s.keepHash(ctx, pool, claims)
+	}
 	if err == nil {
 		err = s.keepDevices(ctx, pool, published)
 	}
@@ -133,6 +139,11 @@ func (s *NodePools) keepStatus(ctx context.Context, pool *karpv1.NodePool, claim
 	before := pool.DeepCopy()
 	pool.SetCondition(validationSucceeded(pool))
 	pool.SetCondition(nodeClassReady(s.kind, pool, s.mirror.NodeClass))
+	if paused, some := pausedCondition(s.mirror.Pauses(), pool, s.now()); some {
+		pool.SetCondition(paused)
+	} else {
+		pool.ClearCondition(karpv1.ConditionTypePaused)
+	}
 	resources := s.poolResources(claims)
 	if !equality.Semantic.DeepEqual(before.Status, pool.Status) || s.settled(pool, resources) {
 		delete(s.counts, pool.Name)
@@ -207,6 +218,26 @@ func validationSucceeded(pool *karpv1.NodePool) metav1.Condition {
 		condition.Message = fitting(message)
 	}
 	return condition
+}
+
+// pausedCondition returns the condition that says what is paused for the pool, and whether anything is.
+func pausedCondition(everywhere []karpv1.Pause, pool *karpv1.NodePool, now time.Time) (condition metav1.Condition, some bool) {
+	var reasons, messages []string
+	for _, scope := range karpv1.PauseScopes() {
+		stop := karpv1.StopOf(scope, everywhere, pool, now)
+		if stop == nil {
+			continue
+		}
+		reason := strings.ToUpper(string(scope[:1])) + string(scope[1:])
+		if stop.Observe {
+			reason = "Observed"
+		}
+		if !slices.Contains(reasons, reason) {
+			reasons, messages = append(reasons, reason), append(messages, stop.String())
+		}
+	}
+	return metav1.Condition{Type: karpv1.ConditionTypePaused, Status: metav1.ConditionTrue, Reason: strings.Join(reasons, "And"),
+		Message: fitting(strings.Join(messages, "; "))}, len(reasons) > 0
 }
 
 // nodeClassReady returns the condition that says whether the class of the pool can be used.

@@ -250,6 +250,7 @@ type poolWorld struct {
 	keeper  *NodePools
 	classes map[string]cloud.NodeClass
 	claims  []*karpv1.NodeClaim
+	pauses  []karpv1.Pause
 	nodes   map[string]*corev1.Node
 	// frozen, when set, is the pool that the mirror shows instead of the current one.
 	frozen *karpv1.NodePool
@@ -289,6 +290,7 @@ func (w *poolWorld) NodeClass(name string) cloud.NodeClass                { retu
 func (w *poolWorld) Claims() []*karpv1.NodeClaim                          { return w.claims }
 func (w *poolWorld) NodeByProviderID(id string) *corev1.Node              { return w.nodes[id] }
 func (w *poolWorld) PublishedDevices() plan.DeviceTemplates               { return nil }
+func (w *poolWorld) Pauses() []karpv1.Pause                               { return w.pauses }
 func (w *poolWorld) NodePools() []*karpv1.NodePool {
 	if w.frozen != nil {
 		return []*karpv1.NodePool{w.frozen}
@@ -328,5 +330,34 @@ func wantResources(t *testing.T, reason string, pool *karpv1.NodePool, want map[
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s: status.resources (-want +got)\n%s", reason, diff)
+	}
+}
+
+// TestPausedPools checks that the condition Paused comes and goes with what is paused, and leaves Ready alone.
+func TestPausedPools(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	pool := &karpv1.NodePool{}
+	pool.Name = "p"
+	for _, test := range []struct {
+		reason      string
+		pauses      []karpv1.Pause
+		annotations map[string]string
+		want        string
+	}{
+		{reason: "nothing is paused"},
+		{reason: "one kind of work", pauses: []karpv1.Pause{{What: karpv1.PauseDisruption}}, want: "Disruption"},
+		{reason: "two kinds, one of them for the pool", pauses: []karpv1.Pause{{What: karpv1.PauseDisruption}}, annotations: map[string]string{karpv1.PauseAnnotationKey: "interruption"}, want: "DisruptionAndInterruption"},
+		{reason: "a pause that is over", pauses: []karpv1.Pause{{What: karpv1.PauseDisruption, Until: now}}},
+		{reason: "an observed pool", annotations: map[string]string{karpv1.ObserveAnnotationKey: "true"}, want: "Observed"},
+	} {
+		pool.Annotations = test.annotations
+		condition, some := pausedCondition(test.pauses, pool, now)
+		if condition.Reason != test.want || some != (test.want != "") {
+			t.Errorf("%s: the condition is %+v, want the reason %q", test.reason, condition, test.want)
+		}
+	}
+	if slices.Contains(pool.ReadyParts(), karpv1.ConditionTypePaused) {
+		t.Error("a pause affects Ready")
 	}
 }

@@ -49,10 +49,12 @@ func TestButtons(t *testing.T) {
 
 func TestFromOutside(t *testing.T) {
 	t.Parallel()
-	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--sweep-interval=10s", "--interruption-queue=" + queueName}})
+	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: fromOutsideFlags()})
 	impatient(w)
 	inTurn(t, w, []part{
 		{"ThrottledInTheBody", throttledInTheBody},
+		{"PausedOverRestarts", pausedOverRestarts},
+		{"Observed", observedFromOutside},
 		{"ClocksDiffer", clocksDiffer},
 		{"PoisonPool", poisonPool},
 		{"BlockedDrain", blockedDrain},
@@ -65,6 +67,11 @@ func TestFromOutside(t *testing.T) {
 		{"TemporalRestored", temporalRestored},
 		{"Rebuilt", rebuilt},
 	})
+}
+
+// fromOutsideFlags returns the worker's flags in TestFromOutside.
+func fromOutsideFlags() []string {
+	return []string{"--sweep-interval=10s", "--interruption-queue=" + queueName}
 }
 
 // part is a part of a test.

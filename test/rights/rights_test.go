@@ -80,7 +80,7 @@ func TestEveryRightIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rights []string
-	for _, rule := range slices.Concat(roles.ClusterRole.Rules, roles.Role.Rules) {
+	for _, rule := range slices.Concat(roles.ClusterRole.Rules, roles.Role.Rules, roles.PauseRole.Rules) {
 		for _, verb := range rule.Verbs {
 			if verb == "get" || verb == "list" || verb == "watch" {
 				continue

@@ -52,6 +52,14 @@ const (
 	// InterruptionAnnotationKey says, beside it, what the cloud has announced: SpotInterruption, ReservationInterruption,
 	// CapacityBlockEnding, InstanceStopping or InstanceTerminating.
 	InterruptionAnnotationKey = "tenon.sh/interruption"
+	// HeldInterruptionsAnnotationKey holds, on a NodeClaim, what the cloud has announced while interruption was paused: kinds,
+	// each with the moment (RFC 3339) of the announcement, as in SpotInterruption@2026-01-02T15:04:05Z, separated by commas.
+	HeldInterruptionsAnnotationKey = "tenon.sh/held-interruptions"
+	// PauseAnnotationKey on a NodePool says what people have paused for it: scopes such as disruption, separated by commas, or
+	// the JSON list that tenon pause writes. While it cannot be read, everything is paused.
+	PauseAnnotationKey = "tenon.sh/pause"
+	// ObserveAnnotationKey on a NodePool, "true", has Tenon only say what it would do for the pool.
+	ObserveAnnotationKey = "tenon.sh/observe"
 	// ExpirationAnnotationKey on a NodePool says how its nodes expire: ExpirationGraceful, or at once where it is absent.
 	ExpirationAnnotationKey = "tenon.sh/expiration"
 	// ExpirationGraceful has expired nodes replaced first and within the pool's budgets. They go by force only when

@@ -12,6 +12,8 @@ const (
 	ConditionTypeValidationSucceeded = "ValidationSucceeded"
 	// ConditionTypeNodeClassReady is True while the pool's node class exists and is ready.
 	ConditionTypeNodeClassReady = "NodeClassReady"
+	// ConditionTypePaused is True while work for the pool is paused, or the pool is only observed; absent otherwise.
+	ConditionTypePaused = "Paused"
 	// ConditionTypeNodeRegistrationHealthy is False when recent launches of the pool did not become nodes.
 	ConditionTypeNodeRegistrationHealthy = "NodeRegistrationHealthy"
 )

@@ -93,7 +93,7 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 		return err
 	}
 	defer server.Client.Close()
-	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server, Namespace: server.Namespace(), CloudName: provider.name}
+	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server, Namespace: server.Namespace(), CloudName: provider.name, Commit: build.Commit}
 	var load []func(*config.LoadOptions) error
 	if change != nil {
 		if load, err = change(&connections, log); err != nil {

@@ -39,6 +39,8 @@ templates in the settings that differ from cluster to cluster.
   value: {{ tpl (toString .Values.settings.reservedENIs) . | quote }}
 - name: TENON_REBALANCE
   value: {{ .Values.settings.rebalance | quote }}
+- name: TENON_OBSERVE
+  value: {{ .Values.settings.observe | quote }}
 {{- with .Values.settings.disruptionRate }}
 - name: TENON_DISRUPTION_RATE
   value: {{ . | quote }}
