@@ -31,7 +31,7 @@ type Drains struct {
 	// of a claim ends, zero if that is not known. With nil, pods do not wait for room.
 	Elsewhere func(claim string) (placed map[types.UID]bool, ends time.Time)
 	Log       *zap.Logger
-	// counts counts evictions; nil counts none.
+	// counts is where evictions are counted; nil counts none.
 	counts *Metrics
 }
 

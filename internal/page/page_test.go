@@ -90,7 +90,10 @@ func withToken(t *testing.T) func(*page.Options) {
 	return func(options *page.Options) { options.TokenFile = file }
 }
 
-func request(t *testing.T, method, address string, header http.Header) *http.Response {
+// reply is a response whose body is closed when the test ends.
+type reply struct{ *http.Response }
+
+func request(t *testing.T, method, address string, header http.Header) reply {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
@@ -107,7 +110,7 @@ func request(t *testing.T, method, address string, header http.Header) *http.Res
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = answer.Body.Close() })
-	return answer
+	return reply{answer}
 }
 
 // everything are paths of every kind that the page serves.

@@ -64,7 +64,6 @@ const OutcomeCompleted = "Completed"
 
 func (c Cost) equal(other Cost) bool {
 	history := len(c.History) == len(other.History) && (len(c.History) == 0 || c.History[len(c.History)-1] == other.History[len(other.History)-1])
-	c.History, other.History = nil, nil
 	return history && c.Currency == other.Currency && c.PerHour == other.PerHour && c.OnDemand == other.OnDemand && c.Unpriced == other.Unpriced &&
 		c.Saved == other.Saved && c.SavedSince.Equal(other.SavedSince)
 }
