@@ -156,7 +156,8 @@ func (s *sweptTemporal) SignalWithStartWorkflow(_ context.Context, id, _ string,
 // sweptMirror finds Nodes by their provider id.
 type sweptMirror struct {
 	Mirror
-	nodes []*corev1.Node
+	nodes  []*corev1.Node
+	pauses []karpv1.Pause
 	// kube serves everything else; nil for nothing else.
 	kube client.Client
 }
@@ -174,6 +175,16 @@ func (m sweptMirror) Claims() []*karpv1.NodeClaim {
 	}
 	return claims
 }
+
+func (m sweptMirror) NodePool(name string) *karpv1.NodePool {
+	var pool karpv1.NodePool
+	if err := m.kube.Get(context.Background(), client.ObjectKey{Name: name}, &pool); err != nil {
+		return nil
+	}
+	return &pool
+}
+
+func (m sweptMirror) Pauses() []karpv1.Pause { return m.pauses }
 
 func (m sweptMirror) Nodes() []*corev1.Node {
 	var list corev1.NodeList

@@ -100,6 +100,7 @@ func TestEvents(t *testing.T) {
 	server.put("pods", testPod("daemon", "n", ownedBy("DaemonSet", "agent")))
 	server.put("pods", testPod("web", "n", ownedBy("ReplicaSet", "web")))
 	m := runMirror(t, server, Options{})
+	kinds := []EventKind{PodsPending, PodsChanged, NodeEmptied, ClaimChanged, NodeChanged}
 
 	for _, step := range []struct {
 		reason string
@@ -121,7 +122,7 @@ func TestEvents(t *testing.T) {
 		{reason: "a claim comes", do: func() { server.put("nodeclaims", testClaim("c", "")) }, want: []Event{{ClaimChanged, "c"}}},
 		{reason: "a node goes", do: func() { server.remove("nodes", testNode("n", "")) }, want: []Event{{NodeChanged, "n"}}},
 	} {
-		subscription := m.Subscribe(PodsPending, PodsChanged, NodeEmptied, ClaimChanged, NodeChanged)
+		subscription := m.Subscribe(kinds...)
 		step.do()
 		got := map[Event]bool{}
 		ctx := within(t)
@@ -148,7 +149,13 @@ func TestEvents(t *testing.T) {
 		}
 		subscription.Close()
 	}
-	if left := len(m.events.byKind) + len(m.events.byEvent); left != 0 {
+	// The mirror itself subscribes to what is paused.
+	for _, kind := range kinds {
+		if left := len(m.events.byKind[kind]); left != 0 {
+			t.Errorf("closed subscriptions left %d entries for events of kind %v behind", left, kind)
+		}
+	}
+	if left := len(m.events.byEvent); left != 0 {
 		t.Errorf("closed subscriptions left %d entries behind", left)
 	}
 }
