@@ -360,6 +360,46 @@ func TestSweepAdoptsManyAtOnce(t *testing.T) {
 	}
 }
 
+func TestSweepAdoptsNothingThatPeopleHoldBack(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason     string
+		instance   string
+		annotation string
+		pauses     []karpv1.Pause
+		adopted    bool
+	}{
+		"Nothing":          {reason: "nobody holds it back", instance: "i-1", adopted: true},
+		"Observed":         {reason: "the NodePool is only observed", instance: "i-1", annotation: karpv1.ObserveAnnotationKey},
+		"ObservedLaunch":   {reason: "so its claims are not launched either", annotation: karpv1.ObserveAnnotationKey},
+		"Launch":           {reason: "a claim without an instance is launched", adopted: true},
+		"PausedLaunch":     {reason: "launches are paused in the cluster", pauses: []karpv1.Pause{{What: karpv1.PauseProvisioning}}},
+		"PausedLaunches":   {reason: "an instance that exists needs no launch", instance: "i-1", pauses: []karpv1.Pause{{What: karpv1.PauseProvisioning}}, adopted: true},
+		"PausedDisruption": {reason: "launches are not paused", pauses: []karpv1.Pause{{What: karpv1.PauseDisruption}}, adopted: true},
+		"PausedInItsPool":  {reason: "launches are paused for the NodePool", annotation: karpv1.PauseAnnotationKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claim := sweptClaim("a", "", test.instance, old)
+			claim.Labels = map[string]string{karpv1.NodePoolLabelKey: "pool"}
+			pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
+			if test.annotation != "" {
+				pool.Annotations = map[string]string{test.annotation: "all"}
+			}
+			account := &sweptCloud{}
+			if test.instance != "" {
+				account.instances = append(account.instances, sweptInstance(test.instance, "", old))
+			}
+			server := &sweptTemporal{}
+			kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim, pool).Build()
+			sweepOnce(t, New(Config{Cluster: "c", Kube: kube, Cloud: account, Temporal: server, Mirror: sweptMirror{pauses: test.pauses}, Log: zap.NewNop()}))
+			if (len(server.started) > 0) != test.adopted {
+				t.Errorf("%s: started %v", test.reason, server.started)
+			}
+		})
+	}
+}
+
 // TestSweepSeesWhatIsHandedOutMeanwhile has a slow launch end, and its claim get the instance, after the sweep has read the
 // claims and before it queries the launch.
 func TestSweepSeesWhatIsHandedOutMeanwhile(t *testing.T) {
