@@ -115,7 +115,7 @@ DRIFTING ?= 300
 drift-many: lab ## Drift three hundred nodes away within their budgets (about ten minutes; DRIFTING=300).
 	TENON_DISRUPTION_NODES=$(DRIFTING) $(GO) test -count=1 -v -timeout 1h -run TestDisruption/last/many-nodes ./test/disruption
 
-# A pattern for the names of the scenes that make oracle plays.
+# A pattern for the names of the scenes that make oracle plays. Make reads a $ itself: write $$.
 SCENES ?= .
 .PHONY: oracle
 oracle: lab bin/karpenter ## Compare what Karpenter and Tenon ask AWS for the same manifests (about twenty minutes; SCENES=reserved plays one).
