@@ -40,7 +40,7 @@ type Options struct {
 	Bare bool
 	// BootDelay is how long a simulated instance takes to boot; zero means the simulator's default.
 	BootDelay time.Duration
-	// NodeLease is the duration of the node leases, which kwok renews after a quarter of it; when zero it is 80 s, or 2 h with
+	// NodeLease is the duration of the node leases, which kwok renews after a quarter of it; when zero it is 40 s, or 2 h with
 	// Large. A node's death may go unnoticed for at least half of it; the node controller acts after 50 s.
 	NodeLease time.Duration
 	// SchedulerQPS limits the kube-scheduler's requests per second; 1000 when zero. Both binding pods and recording that
@@ -82,7 +82,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("provider %q: must be %s or %s", o.Provider, ProviderAWS, ProviderKwok)
 	}
 	if o.NodeLease == 0 {
-		o.NodeLease = 80 * time.Second
+		o.NodeLease = 40 * time.Second
 		if o.Large {
 			o.NodeLease = 2 * time.Hour
 		}

@@ -64,7 +64,7 @@ a log per process, DIR/pids its process id.`,
 	cmd.Flags().StringVar(&flags.provider, "provider", lab.ProviderAWS, "what runs instances: aws, on a simulated EC2, or kwok, which makes Nodes itself")
 	cmd.Flags().BoolVar(&flags.bare, "bare", false, "apply no custom resource definitions and no default NodePool and node class")
 	cmd.Flags().DurationVar(&flags.bootDelay, "boot-delay", 0, "how long a simulated instance takes to boot (default: the simulator's)")
-	cmd.Flags().DurationVar(&flags.nodeLease, "node-lease", 0, "duration of the leases that simulated kubelets renew (default 80s)")
+	cmd.Flags().DurationVar(&flags.nodeLease, "node-lease", 0, "duration of the leases that simulated kubelets renew (default 40s)")
 	cmd.Flags().StringSliceVar(&flags.without, "without", nil, "components to leave out, such as worker to run one under a debugger")
 	cmd.AddCommand(newDevStopCommand(&flags))
 	return cmd
