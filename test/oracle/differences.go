@@ -51,7 +51,7 @@ var Differences = []Allowed{
 		Reason: "what the image or EC2 does by default, said so that no volume or interface outlives its instance"},
 	{Path: `LaunchTemplateData\.NetworkInterface\[.*\]\.InterfaceType`, Karpenter: `\(absent\)`, Tenon: "interface", Reason: "EC2's default"},
 	{Action: "RunInstances for validation", Karpenter: `\(absent\)`, Tenon: "sg-.*|[0-9]+|true|false|interface",
-		Path:   `NetworkInterface\[.*\]\.(SecurityGroupId|Ipv6AddressCount|PrimaryIpv6|Ipv4PrefixCount|InterfaceType|AssociatePublicIpAddress|ConnectionTrackingSpecification\..*)`,
+		Path:   `NetworkInterface\[.*\]\.(SecurityGroupId|Ipv6AddressCount|PrimaryIpv6|Ipv[46]PrefixCount|InterfaceType|AssociatePublicIpAddress|ConnectionTrackingSpecification\..*)`,
 		Reason: "an interface that the request names takes nothing from the template's, so Tenon repeats all that the class says of it"},
 	{Path: `UserData.*\.clusterDNS`, Karpenter: `fd5e:7e00:0:a::a|10\.96\.0\.10`, Tenon: `\(absent\)`,
 		Reason: "Karpenter reads the address of the service kube-dns; EKS gives it the tenth of the service range, and so does nodeadm where nothing else is said"},
