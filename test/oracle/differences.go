@@ -57,7 +57,7 @@ var Differences = []Allowed{
 		Reason: "Karpenter reads the address of the service kube-dns; EKS gives it the tenth of the service range, and so does nodeadm where nothing else is said"},
 	{Path: `UserData.*[[.]karpenter\.sh/capacity-type\]?`, Karpenter: "on-demand|spot|reserved", Tenon: `\(absent\)`,
 		Reason: "registration sets the label, before the node takes pods"},
-	{Case: "(AL2, )?every field", Path: `UserData.*max-?[pP]ods\]?`, Karpenter: "42", Tenon: "40",
+	{Case: "((AL2|Windows), )?every field", Path: `UserData.*max-?[pP]ods\]?`, Karpenter: "42", Tenon: "40",
 		Reason: "with podsPerCore the kubelet takes the smaller of the two, which Tenon has worked out"},
 }
 
