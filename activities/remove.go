@@ -36,7 +36,7 @@ func (r *remover) Remove(ctx context.Context, removal workflows.Removal) (workfl
 func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, lastTry bool) (workflows.RemovalResult, error) {
 	var mu sync.Mutex
 	var result workflows.RemovalResult
-	going, stopped, err := r.notStopped(ctx, removal.Nodes)
+	going, stopped, err := r.notStopped(ctx, removal)
 	if err != nil {
 		return result, err
 	}
@@ -69,20 +69,46 @@ func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, la
 	return result, err
 }
 
-// notStopped returns the nodes whose disruption nobody has stopped, and why the others are kept.
-func (r *remover) notStopped(ctx context.Context, nodes []workflows.RemovedNode) (going []workflows.RemovedNode, kept []string, err error) {
-	stopped, err := stops{r.objects}.of(ctx, karpv1.PauseDisruption, poolsOf(nodes)...)
+// notStopped returns the nodes whose disruption nobody has stopped, and why the others are kept. The stop may have begun after
+// an earlier attempt: what that has removed is among those that go, and what it has only marked is unmarked.
+func (r *remover) notStopped(ctx context.Context, removal workflows.Removal) (going []workflows.RemovedNode, kept []string, err error) {
+	stopped, err := stops{r.objects}.of(ctx, karpv1.PauseDisruption, poolsOf(removal.Nodes)...)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, node := range nodes {
-		if stop := stopped[node.NodePool]; stop != nil {
-			kept = append(kept, node.Claim.Name+": "+stop.String())
+	for _, gone := range removal.Nodes {
+		stop := stopped[gone.NodePool]
+		if stop == nil {
+			going = append(going, gone)
 			continue
 		}
-		going = append(going, node)
+		claim, err := r.objects.claim(ctx, gone.Claim)
+		if err != nil {
+			return nil, nil, err
+		}
+		if claim == nil || !claim.DeletionTimestamp.IsZero() {
+			going = append(going, gone)
+			continue
+		}
+		if err := r.unmark(ctx, gone, removal.Reason); err != nil {
+			return nil, nil, err
+		}
+		kept = append(kept, gone.Claim.Name+": "+stop.String())
 	}
 	return going, kept, nil
+}
+
+// unmark takes back what an earlier attempt has marked a node with. Marks for another reason are somebody else's.
+func (r *remover) unmark(ctx context.Context, gone workflows.RemovedNode, reason string) error {
+	if gone.Node == "" {
+		return nil
+	}
+	node, err := r.objects.node(ctx, gone.Node, gone.NodeUID)
+	if err != nil || node == nil || node.Annotations[karpv1.RemovalReasonAnnotationKey] != reason {
+		return err
+	}
+	_, err = r.objects.change(ctx, node, "give back", giveBack)
+	return err
 }
 
 // keepFailed removes the marks from a node that cannot be removed, and returns why it is kept. The next evaluation finds

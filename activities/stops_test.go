@@ -140,6 +140,34 @@ func TestReplacementsDoNotBeginWhilePaused(t *testing.T) {
 	}
 }
 
+// TestPauseBetweenAttemptsOfARemoval has a pause begin after an attempt that nobody heard of again: what it has removed is
+// removed, and what it has only marked serves on unmarked.
+func TestPauseBetweenAttemptsOfARemoval(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n"}}
+	markRemoved(node, "Empty")
+	marked, gone := pooled("marked"), pooled("gone")
+	gone.Finalizers = []string{karpv1.TerminationFinalizer}
+	kube := pausableKube(t, node, marked, gone, pausesObject(pauseOf(karpv1.PauseDisruption)))
+	if err := kube.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	acts := New(Config{Kube: kube, Log: zap.NewNop(), Events: record.NewFakeRecorder(100)})
+	got, err := acts.removeNodes(t.Context(), workflows.Removal{Reason: "Empty", Nodes: []workflows.RemovedNode{
+		{NodePool: "static", Node: "n", NodeUID: "n", Claim: workflows.ClaimRef{Name: "marked", UID: string(marked.UID)}},
+		{NodePool: "static", Claim: workflows.ClaimRef{Name: "gone", UID: string(gone.UID)}},
+	}}, false)
+	if err != nil || got.Removed != 1 || len(got.Kept) != 1 {
+		t.Errorf("removed %d, kept %v, %v", got.Removed, got.Kept, err)
+	}
+	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+		t.Fatal(err)
+	}
+	if len(node.Spec.Taints) > 0 || len(node.Annotations) > 0 {
+		t.Errorf("the node that stays has taints %v and annotations %v", node.Spec.Taints, node.Annotations)
+	}
+}
+
 // TestPausedNodesAreNeverRemoved decides, pauses, resumes and acts in any order: what was decided before a pause is not
 // carried out during it, and is once it is over.
 func TestPausedNodesAreNeverRemoved(t *testing.T) {
