@@ -1,7 +1,6 @@
 package clustermetrics
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,7 +57,7 @@ func (s *State) collectNodes(to chan<- prometheus.Metric, nodes []*corev1.Node, 
 		to <- gauge(descNodeAge, now.Sub(node.CreationTimestamp.Time).Seconds(), labels...)
 	}
 	for _, amount := range allocatable.Amounts() {
-		to <- gauge(descUtilization, 100*float64(requested.Get(amount.Name))/float64(amount.Value), pair("resource_type", metrics.LabelName(amount.Name)))
+		to <- gauge(descUtilization, 100*float64(requested.Get(amount.Name))/float64(amount.Value), resourceType(amount.Name))
 	}
 }
 
@@ -85,14 +84,4 @@ func inUnits(name string, value int64) float64 {
 	return float64(value)
 }
 
-// resourceTypes are the labels of resources, which are few and used for every node.
-var resourceTypes sync.Map
-
-func resourceType(name string) *dto.LabelPair {
-	if known, ok := resourceTypes.Load(name); ok {
-		return known.(*dto.LabelPair) //nolint:forcetypeassert // nothing else is stored
-	}
-	label := pair("resource_type", metrics.LabelName(name))
-	resourceTypes.Store(name, label)
-	return label
-}
+func resourceType(name string) *dto.LabelPair { return pair("resource_type", metrics.LabelName(name)) }
