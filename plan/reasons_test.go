@@ -190,6 +190,43 @@ func TestTheNearestPoolIsFirst(t *testing.T) {
 	}
 }
 
+// A pool that is closed is near if it would do once it is open: an Event has room for the nearest pools only.
+func TestAClosedPoolThatWouldDoIsFirst(t *testing.T) {
+	t.Parallel()
+	pausedPool := func(pool *karpv1.NodePool) {
+		pool.Annotations = map[string]string{karpv1.PauseAnnotationKey: "provisioning"}
+	}
+	fixed := func(pool *karpv1.NodePool) { pool.Spec.Replicas = new(int64(1)) }
+	team := requires("team", corev1.NodeSelectorOpIn, "x")
+	tests := map[string]struct {
+		closed func(*karpv1.NodePool)
+		want   []string
+	}{
+		"paused":                  {several(pausedPool, team), []string{"closed", "limited", "other"}},
+		"not Ready":               {several(notReady("no subnets"), team), []string{"closed", "limited", "other"}},
+		"static, which stays":     {several(fixed, team), []string{"limited", "closed", "other"}},
+		"paused, and for others":  {pausedPool, []string{"limited", "other", "closed"}},
+		"paused, and not allowed": {several(pausedPool, team, tainted("dedicated")), []string{"limited", "other", "closed"}},
+	}
+	for reason, test := range tests {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: manyPods(1, "a", "1", "1Gi", wants("team", "x")), pools: []plan.Pool{
+				inPool(nodePool("closed", test.closed), smallCatalogue()),
+				inPool(nodePool("limited", team, limit(karpv1.ResourceNodes, "0")), smallCatalogue()),
+				inPool(nodePool("other"), smallCatalogue()),
+			}}
+			var order []string
+			for _, r := range plan.Pack(w.input()).Unplaced[0].Reasons {
+				order = append(order, r.NodePool)
+			}
+			if !slices.Equal(order, test.want) {
+				t.Errorf("reasons in the order %v, want %v", order, test.want)
+			}
+		})
+	}
+}
+
 // A limit that is used up is told apart from one that could never have been enough.
 func TestALimitThatIsTooLittleAnyway(t *testing.T) {
 	t.Parallel()

@@ -104,6 +104,8 @@ type Seller struct {
 	Name string
 	// Closed says why nothing at all can be bought; empty if something can.
 	Closed string
+	// ClosedForNow says that this ends without a change of the pool: it is paused, or not Ready.
+	ClosedForNow bool
 	// Labels are those its nodes have whatever is bought. Open are the labels the pool leaves to the pods: custom ones, the
 	// tenancy, and the partition of a placement group.
 	Labels map[string]string

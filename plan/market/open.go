@@ -48,6 +48,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 	if stop := in.Snapshot.Stopped(karpv1.PauseProvisioning, pool.NodePool); stop != nil {
 		s.Closed = stop.String()
 	}
+	s.ClosedForNow = s.Closed != "" && pool.NodePool.DeletionTimestamp == nil && pool.NodePool.Spec.Replicas == nil
 	requirements := model.ConditionsOf(pool.NodePool.Spec.Template.Spec.Requirements)
 	labelPool(m, s, requirements)
 	if s.Closed != "" {

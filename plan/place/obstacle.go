@@ -17,10 +17,11 @@ import (
 type barrierKind int
 
 const (
-	closedPool barrierKind = iota
+	unfitPool barrierKind = iota // the pool is closed, and would not do if it were open
 	notTolerated
 	byLabel
 	byZone
+	closedPool // the pool will never sell anything as it is
 	byRoom
 	byPorts  // host ports that DaemonSets take
 	byClaims // resource claims
@@ -30,6 +31,7 @@ const (
 	byAvailability // recently without capacity
 	byReservation
 	byLimit
+	heldPool // the pool will sell again, once it is not paused any more or is Ready
 	unexplained
 )
 

@@ -43,7 +43,7 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 // obstacle says what keeps a pool from serving a pod group.
 func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrierKind) {
 	if s.Closed != "" {
-		return s.Closed, closedPool
+		return s.Closed, closedKind(m, it, s)
 	}
 	if taint := model.RepelledBy(s.NodePool.Spec.Template.Spec.Taints, it.Class.Tolerations); taint != nil {
 		return fmt.Sprintf("taint %s is not tolerated", taint.ToString()), notTolerated
@@ -68,6 +68,24 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrier
 		return "no choice of machines that fits it meets the pool's minValues and limits", unexplained
 	}
 	return "no offering that fits it could be launched", unexplained
+}
+
+// closedKind says how near a closed pool came. It looks only at what the pool's nodes have whatever is bought.
+func closedKind(m *market.Market, it *PodGroup, s *market.Seller) barrierKind {
+	fits := func(t model.Term) bool {
+		t = t.Normalized()
+		return contradiction(s, t) == "" && !slices.ContainsFunc(t, func(c model.Condition) bool {
+			value, fixed := s.Labels[c.Key]
+			return s.Open[c.Key] == nil && (fixed || !m.WellKnown.Has(c.Key)) && !c.Admits(value, fixed)
+		})
+	}
+	switch {
+	case model.RepelledBy(s.NodePool.Spec.Template.Spec.Taints, it.Class.Tolerations) != nil || !slices.ContainsFunc(it.terms, fits):
+		return unfitPool
+	case s.ClosedForNow:
+		return heldPool
+	}
+	return closedPool
 }
 
 // obstacleTo says what keeps all of a pool's machines from a pod group with one of its terms; empty if that is not
