@@ -20,10 +20,11 @@ const reasonProvisioned = "provisioned"
 // nothing.
 type Metrics struct {
 	created, disrupted                           *prometheus.CounterVec
-	decisions, byPool, savings                   *prometheus.CounterVec
+	decisions, byPool, savings, moves            *prometheus.CounterVec
 	undone, invalid                              *prometheus.CounterVec
 	evictions, drained                           *prometheus.CounterVec
 	scheduling, planning, evaluation, disruption *prometheus.HistogramVec
+	scores                                       *prometheus.HistogramVec
 	// began is when the plan under way began, in nanoseconds of Unix time; zero while there is none.
 	began atomic.Int64
 	// placed is told of the pods that plans place; nil if nobody is.
@@ -38,6 +39,8 @@ func NewMetrics(set *metrics.Set, placed func(pending []*plan.Pod, unplaced []pl
 		decisions:  set.Counter("karpenter_voluntary_disruption_decisions_total"),
 		byPool:     set.Counter("karpenter_voluntary_disruption_decisions_by_nodepool_total"),
 		savings:    set.Counter("tenon_savings_per_hour_total"),
+		moves:      set.Counter("karpenter_consolidation_moves_total"),
+		scores:     set.Histogram("karpenter_consolidation_score"),
 		undone:     set.Counter("karpenter_voluntary_disruption_queue_failures_total"),
 		invalid:    set.Counter("karpenter_voluntary_disruption_failed_validations_total"),
 		evictions:  set.Counter("karpenter_pods_eviction_requests_total"),
@@ -108,7 +111,7 @@ func (m *Metrics) claimDeleted(claim *karpv1.NodeClaim, reason string) {
 	m.disrupted.WithLabelValues(reasonLabel(reason), claim.Labels[karpv1.NodePoolLabelKey], claim.Labels[karpv1.CapacityTypeLabelKey]).Inc()
 }
 
-// decided counts the decisions of an evaluation, and what they save.
+// decided counts what an evaluation has weighed, its decisions, and what they save.
 func (m *Metrics) decided(result workflows.Evaluation, found plan.Disruption) {
 	if m == nil {
 		return
@@ -142,11 +145,25 @@ func (m *Metrics) decided(result workflows.Evaluation, found plan.Disruption) {
 			pools[node.Claim.Name] = node.NodePool
 		}
 	}
+	for _, w := range found.Weighed {
+		m.moves.WithLabelValues(judgement(w.Approved), w.NodePool, string(w.Policy)).Inc()
+		if w.Score != nil {
+			m.scores.WithLabelValues(judgement(w.Passes), w.NodePool, string(w.Policy)).Observe(*w.Score)
+		}
+	}
 	for _, command := range found.Commands {
 		if pool, taken := pools[first(command.Nodes)]; taken && command.SavesPerHour > 0 {
 			m.savings.WithLabelValues(pool, reasonLabel(string(command.Reason))).Add(command.SavesPerHour)
 		}
 	}
+}
+
+// judgement is Karpenter's word for what a policy found of a consolidation.
+func judgement(approved bool) string {
+	if approved {
+		return "approved"
+	}
+	return "rejected"
 }
 
 // first returns the first of some names; empty for none.

@@ -41,8 +41,26 @@ func TestDecisionsAreCountedOncePerPool(t *testing.T) {
 		Commands:     []workflows.Removal{{Reason: "Empty", Nodes: []workflows.RemovedNode{node("a", "web"), node("b", "web")}}},
 		Replacements: []workflows.ReplacementCommand{{Reason: "Underutilized", Nodes: []workflows.RemovedNode{node("c", "web"), node("d", "batch")}, Claims: make([]workflows.PlannedClaim, 1)}},
 	}, plan.Disruption{Commands: []plan.Command{{Reason: "Empty", Nodes: []string{"a", "b"}, SavesPerHour: 0.5}, {Reason: "Underutilized", Nodes: []string{"c", "d"}, SavesPerHour: 0.25},
-		{Reason: "Drifted", Nodes: []string{"left for later"}, SavesPerHour: 9}}})
+		{Reason: "Drifted", Nodes: []string{"left for later"}, SavesPerHour: 9}},
+		Weighed: []plan.Weighed{{NodePool: "web", Policy: "Balanced", Score: new(0.7), Passes: true}, {NodePool: "batch", Policy: "WhenEmptyOrUnderutilized", Passes: true}}})
 	want := `
+# HELP karpenter_consolidation_moves_total Consolidations that were weighed, by what the policy of the NodePool found. Each evaluation counts again what is still rejected.
+# TYPE karpenter_consolidation_moves_total counter
+karpenter_consolidation_moves_total{decision="rejected",nodepool="batch",policy="WhenEmptyOrUnderutilized"} 1
+karpenter_consolidation_moves_total{decision="rejected",nodepool="web",policy="Balanced"} 1
+# HELP karpenter_consolidation_score Scores of consolidations that the policy Balanced has weighed.
+# TYPE karpenter_consolidation_score histogram
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="0.1"} 0
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="0.25"} 0
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="0.33"} 0
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="0.5"} 0
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="1"} 1
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="2"} 1
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="5"} 1
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="10"} 1
+karpenter_consolidation_score_bucket{decision="approved",nodepool="web",policy="Balanced",le="+Inf"} 1
+karpenter_consolidation_score_sum{decision="approved",nodepool="web",policy="Balanced"} 0.7
+karpenter_consolidation_score_count{decision="approved",nodepool="web",policy="Balanced"} 1
 # HELP karpenter_voluntary_disruption_decisions_by_nodepool_total Decisions to remove or replace nodes, by NodePool.
 # TYPE karpenter_voluntary_disruption_decisions_by_nodepool_total counter
 karpenter_voluntary_disruption_decisions_by_nodepool_total{consolidation_type="empty",decision="delete",nodepool="web",reason="empty"} 1
@@ -58,7 +76,7 @@ tenon_savings_per_hour_total{nodepool="web",reason="empty"} 0.5
 tenon_savings_per_hour_total{nodepool="web",reason="underutilized"} 0.25
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "karpenter_voluntary_disruption_decisions_total",
-		"karpenter_voluntary_disruption_decisions_by_nodepool_total", "tenon_savings_per_hour_total"); err != nil {
+		"karpenter_voluntary_disruption_decisions_by_nodepool_total", "karpenter_consolidation_moves_total", "karpenter_consolidation_score", "tenon_savings_per_hour_total"); err != nil {
 		t.Error(err)
 	}
 }

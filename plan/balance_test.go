@@ -52,10 +52,42 @@ func TestBalanced(t *testing.T) {
 		if weighs := tc.policy == karpv1.ConsolidationPolicyBalanced; tc.goes && strings.Contains(d.Commands[0].Why, "where consolidationPolicy Balanced demands 0.50") != weighs {
 			t.Errorf("%s: the command says %q", tc.reason, d.Commands[0].Why)
 		}
+		if tc.goes {
+			if len(d.Weighed) != 1 || !d.Weighed[0].Passes || !d.Weighed[0].Approved || d.Weighed[0].NodePool != "p" || d.Weighed[0].Policy != tc.policy ||
+				(d.Weighed[0].Score != nil) != (tc.policy == karpv1.ConsolidationPolicyBalanced) {
+				t.Errorf("%s: weighed %+v", tc.reason, d.Weighed)
+			}
+		}
 		v := verdictsOf(d, "claim-busy")[underutilized]
 		if !tc.goes && (v.Cause != plan.CausePolicy || !strings.Contains(v.Message, "Balanced demands 0.50")) {
 			t.Errorf("%s: %+v", tc.reason, v)
 		}
+	}
+}
+
+// A replacement that saves too little for the pods it moves is weighed and rejected, in each NodePool by its own policy.
+func TestBalancedRejects(t *testing.T) {
+	t.Parallel()
+	in := new(plan.Interner)
+	sold := func(n *plan.Node) { n.Zone, n.CapacityType = "us-east-1a", "on-demand" }
+	w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyBalanced, 0)), Types: smallCatalogue()}}}
+	var pods []*corev1.Pod
+	for i := range 8 {
+		pods = append(pods, newPod(fmt.Sprintf("busy-%d", i), "200m", "64Mi"))
+	}
+	w.nodes = append(w.nodes, existing("busy", "m6i.xlarge", sold, running(in, pods...)))
+	for i := range 9 {
+		pod := newPod(fmt.Sprintf("full-%d", i), "1850m", "64Mi")
+		protects("true", 0)(pod)
+		w.nodes = append(w.nodes, existing(fmt.Sprintf("n%d", i), "m6i.large", sold, running(in, pod)))
+	}
+	d := plan.Disrupt(w.input())
+	if len(d.Commands) != 0 || len(d.Weighed) != 1 {
+		t.Fatalf("commands %+v, weighed %+v, busy %+v", d.Commands, d.Weighed, verdictsOf(d, "claim-busy")[underutilized])
+	}
+	// All its price is 2/11 of the cost, for 9/27 of the disruption: that would score 0.55. What a cheaper node saves scores less.
+	if got := d.Weighed[0]; got.Passes || got.Approved || got.Score == nil || *got.Score <= 0 || *got.Score >= 0.5 {
+		t.Errorf("weighed %+v", got)
 	}
 }
 

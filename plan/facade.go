@@ -67,6 +67,7 @@ type (
 	Reason    = model.Reason
 
 	Disruption  = model.Disruption
+	Weighed     = model.Weighed
 	Observation = model.Observation
 	Command     = model.Command
 	Verdict     = model.Verdict

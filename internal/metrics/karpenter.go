@@ -26,8 +26,8 @@ func exponential(start, factor float64, count int) []float64 {
 // karpenterRows are the metrics that Karpenter documents, in the order of its reference.
 var karpenterRows = []row{
 	{name: "karpenter_build_info", by: Every, help: "1, with the version of Tenon, the Go version, the architecture and the commit.", verdict: Same},
-	{name: "karpenter_consolidation_score", verdict: Missing, note: "the policy Balanced is here and weighs as Karpenter's; its score is in tenon why node only"},
-	{name: "karpenter_consolidation_moves_total", verdict: Missing, note: "as karpenter_consolidation_score; karpenter_voluntary_disruption_decisions_total counts what is decided"},
+	{name: "karpenter_consolidation_score", by: Every, help: "Scores of consolidations that the policy Balanced has weighed.", verdict: Same, buckets: []float64{0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10}},
+	{name: "karpenter_consolidation_moves_total", by: Every, help: "Consolidations that were weighed, by what the policy of the NodePool found. Each evaluation counts again what is still rejected.", verdict: Same},
 	{name: "karpenter_nodeclaims_unhealthy_disrupted_total", by: Every, help: "NodeClaims removed because their Node was unhealthy.", verdict: Same},
 	{name: "karpenter_nodeclaims_termination_duration_seconds", by: Leader, help: "Time from the deletion of a NodeClaim until it was gone.", verdict: Same, buckets: exponential(1, 2, 12)},
 	{name: "karpenter_nodeclaims_terminated_total", by: Leader, help: "NodeClaims that are gone.", verdict: Same},

@@ -75,10 +75,9 @@ func (b *balance) worth(sources []*candidate, saves float64) bool {
 	return saves > 0 && (saves >= minPart*price || saves >= minWorth*b.average*evictions)
 }
 
-// lowest returns the lowest score, over the pools of the policy Balanced, of removing some nodes and saving this many
-// dollars per hour; infinite if no node is in such a pool. The score is not known if the price of a node in such a pool is
-// not known.
-func (b *balance) lowest(sources []*candidate, saves float64) (score float64, known bool) {
+// scores returns the scores, by NodePool of the policy Balanced, of removing some nodes and saving this many dollars per
+// hour. They are not known if the price of a node in such a pool is not known.
+func (b *balance) scores(sources []*candidate, saves float64) (scores map[string]float64, known bool) {
 	price, known, parts := 0.0, true, map[string]poolTotal{}
 	for _, c := range sources {
 		price += c.price
@@ -88,13 +87,22 @@ func (b *balance) lowest(sources []*candidate, saves float64) (score float64, kn
 			known = known && c.known
 		}
 	}
-	score = math.Inf(1)
+	scores = map[string]float64{}
 	for pool, part := range parts {
-		if part.price == 0 {
-			return 0, known
-		}
 		total := b.totals[pool]
-		score = min(score, saves*part.price/price/total.price/(part.disruption/total.disruption))
+		if scores[pool] = 0; part.price != 0 {
+			scores[pool] = saves * part.price / price / total.price / (part.disruption / total.disruption)
+		}
+	}
+	return scores, known
+}
+
+// lowest returns the lowest of the scores; infinite if no node is in a NodePool of the policy Balanced.
+func (b *balance) lowest(sources []*candidate, saves float64) (score float64, known bool) {
+	scores, known := b.scores(sources, saves)
+	score = math.Inf(1)
+	for _, of := range scores {
+		score = min(score, of)
 	}
 	return score, known
 }

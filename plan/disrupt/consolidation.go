@@ -144,6 +144,7 @@ func (c *consolidation) dismiss() (early bool) {
 		case wait:
 			c.giveUp(one, "nodes that have just lost pods may be better ones to take away, when they have been quiet for consolidateAfter")
 		default:
+			c.weigh([]*candidate{one}, one.price) // it passes: mayGo has asked
 			c.save([]*candidate{one}, nil)
 		}
 	}
@@ -186,7 +187,7 @@ func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 	if !c.scores.worth(sources, saves) {
 		return stays(model.CausePrice, "a replacement would save %s an hour, which is too little for moving %d pods", cloud.Money(zoneOf(sources), saves), podsOf(sources))
 	}
-	if kept := c.scores.demurs(sources, saves); kept != nil {
+	if kept := c.weigh(sources, saves); kept != nil {
 		return kept
 	}
 	c.f.keep()
@@ -196,6 +197,26 @@ func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 	c.replaced++
 	c.save(sources, claims)
 	return nil
+}
+
+// weigh says why the policies of the NodePools do not approve of removing some nodes, nil if all do, and records what each
+// found.
+func (c *consolidation) weigh(sources []*candidate, saves float64) *model.Verdict {
+	kept := c.scores.demurs(sources, saves)
+	scores, known := c.scores.scores(sources, saves)
+	seen := map[string]bool{}
+	for _, source := range sources {
+		if seen[source.node.Pool] {
+			continue
+		}
+		seen[source.node.Pool] = true
+		weighed := model.Weighed{NodePool: source.node.Pool, Policy: source.pool.Spec.Disruption.ConsolidationPolicy, Passes: true, Approved: kept == nil}
+		if score, has := scores[source.node.Pool]; has && known {
+			weighed.Score, weighed.Passes = &score, score >= 1.0/balancedK
+		}
+		c.found.Weighed = append(c.found.Weighed, weighed)
+	}
+	return kept
 }
 
 // save decides to remove some nodes, for a claim or because their pods fit on others.

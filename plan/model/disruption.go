@@ -19,6 +19,20 @@ type Disruption struct {
 	// NextLook is when time alone may change the answer: the first end of a verdict, or of the wait for the successors of
 	// evicted pods; zero if only a change in the cluster can change it.
 	NextLook time.Time
+	// Weighed are the consolidations that were weighed, one for each NodePool that would have lost nodes.
+	Weighed []Weighed
+}
+
+// Weighed is what a NodePool's policy found of a consolidation.
+type Weighed struct {
+	NodePool string
+	Policy   karpv1.ConsolidationPolicy
+	// Score is what the policy Balanced weighs; the other policies weigh nothing, and have none. It passes if it is high
+	// enough for the NodePool's policy.
+	Score  *float64
+	Passes bool
+	// Approved says that every NodePool's policy approves.
+	Approved bool
 }
 
 // Command is one decision: nodes to disrupt for one reason.
