@@ -1,12 +1,14 @@
 package activities
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -24,10 +26,12 @@ type explained struct {
 
 	mu   sync.Mutex
 	said map[explanation]time.Time
+	// toldPools is when the last Event about each NodePool of which nothing can be launched was sent.
+	toldPools map[explanation]time.Time
 }
 
 type explanation struct {
-	pod     types.UID
+	about   types.UID
 	message string
 }
 
@@ -54,7 +58,7 @@ func (e *explained) choose(unplaced []plan.Unplaced, now time.Time) []toldPod {
 			if pod.Virtual {
 				continue
 			}
-			key := explanation{pod.UID, shortened("Failed to schedule pod, " + reasons(unplaced[i].Reasons))}
+			key := explanation{about: pod.UID, message: shortened("Failed to schedule pod, " + reasons(unplaced[i].Reasons))}
 			if _, said := e.said[key]; said || first && covered[key.message] {
 				continue
 			}
@@ -64,6 +68,38 @@ func (e *explained) choose(unplaced []plan.Unplaced, now time.Time) []toldPod {
 		}
 	}
 	return chosen
+}
+
+// Karpenter's messages about NodePools of which nothing can be launched. People match them.
+const (
+	nothingFits  = "NodePool requirements filtered out all compatible available instance types"
+	tooFewDiffer = nothingFits + " due to minValues incompatibility"
+	unsoldAgain  = time.Minute
+)
+
+// tellUnsellable emits Events on NodePools of which nothing can be launched, each at most once a minute, as Karpenter does.
+func (e *explained) tellUnsellable(unsellable []plan.Unsellable, pools []plan.Pool, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	told := map[explanation]time.Time{}
+	for _, u := range unsellable {
+		i := slices.IndexFunc(pools, func(p plan.Pool) bool { return p.NodePool.Name == u.NodePool })
+		if i < 0 {
+			continue
+		}
+		key := explanation{about: pools[i].NodePool.UID, message: nothingFits}
+		if u.MinValues {
+			key.message = tooFewDiffer
+		}
+		if at, before := e.toldPools[key]; before && now.Sub(at) < unsoldAgain {
+			told[key] = at
+			continue
+		}
+		told[key] = now
+		e.events.tell(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: u.NodePool, UID: key.about},
+			corev1.EventTypeWarning, "NoCompatibleInstanceTypes", key.message)
+	}
+	e.toldPools = told
 }
 
 // toldPod is a pod and the message about it.

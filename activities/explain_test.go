@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -78,5 +81,36 @@ func TestShortened(t *testing.T) {
 				t.Errorf("%s: characters are broken: %s", test.reason, diff)
 			}
 		})
+	}
+}
+
+// The messages are Karpenter's, and each is repeated once a minute at most.
+func TestUnsellablePoolsAreTold(t *testing.T) {
+	t.Parallel()
+	const none = "Warning NoCompatibleInstanceTypes NodePool requirements filtered out all compatible available instance types"
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	pools := []plan.Pool{{NodePool: &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "1"}}}, {NodePool: &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "batch", UID: "2"}}}}
+	events := record.NewFakeRecorder(100)
+	e := &explained{events: recorder{events}}
+	for _, round := range []struct {
+		reason     string
+		after      time.Duration
+		unsellable []plan.Unsellable
+		want       []string
+	}{
+		{"both are told", 0, []plan.Unsellable{{NodePool: "web"}, {NodePool: "batch", MinValues: true}}, []string{none, none + " due to minValues incompatibility"}},
+		{"the same is not repeated within a minute", 30 * time.Second, []plan.Unsellable{{NodePool: "web"}, {NodePool: "batch", MinValues: true}}, nil},
+		{"another message is", 40 * time.Second, []plan.Unsellable{{NodePool: "web"}, {NodePool: "batch"}}, []string{none}},
+		{"a NodePool that has gone has no Event", 50 * time.Second, []plan.Unsellable{{NodePool: "web"}, {NodePool: "gone"}}, nil},
+		{"after a minute it is repeated", 70 * time.Second, []plan.Unsellable{{NodePool: "web"}}, []string{none}},
+	} {
+		e.tellUnsellable(round.unsellable, pools, now.Add(round.after))
+		var got []string
+		for len(events.Events) > 0 {
+			got = append(got, <-events.Events)
+		}
+		if diff := cmp.Diff(round.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", round.reason, diff)
+		}
 	}
 }

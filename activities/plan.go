@@ -74,6 +74,7 @@ func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.P
 	p.mirror.Planned(packed, snapshot.Time.Add(nominatedFor))
 	p.nominator.Placed(snapshot, packed.Placements)
 	p.explained.explain(packed.Unplaced, input.Growth, snapshot.Time)
+	p.explained.tellUnsellable(packed.Unsellable, input.Pools, snapshot.Time)
 	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, ClusterUID: p.seen.clusterUID, Anew: anew, Looked: snapshot.Time,
 		Grown: grown(input.Growth)}
 	claims := packed.Claims

@@ -60,11 +60,12 @@ type (
 
 // The results of Pack and Disrupt.
 type (
-	Plan      = model.Plan
-	Claim     = model.Claim
-	Placement = model.Placement
-	Unplaced  = model.Unplaced
-	Reason    = model.Reason
+	Plan       = model.Plan
+	Claim      = model.Claim
+	Placement  = model.Placement
+	Unplaced   = model.Unplaced
+	Reason     = model.Reason
+	Unsellable = model.Unsellable
 
 	Disruption  = model.Disruption
 	Weighed     = model.Weighed

@@ -31,6 +31,26 @@ func Enough(m *Market, s *Seller, set Bitset) bool {
 	return tally.Met()
 }
 
+// Unsellable returns the NodePools of which nothing can be launched now, whatever pods ask for.
+func (m *Market) Unsellable() []model.Unsellable {
+	var all []model.Unsellable
+	for _, s := range m.Sellers {
+		available := NewBitset(len(m.Machines))
+		for i := s.First; i < s.Last; i++ {
+			if m.Machines[i].Zones != 0 {
+				available.Set(i)
+			}
+		}
+		switch {
+		case s.Unmatched, s.Closed == "" && available.Empty():
+			all = append(all, model.Unsellable{NodePool: s.Name})
+		case s.Closed == "" && m.Policy != model.MinValuesBestEffort && !Enough(m, s, available):
+			all = append(all, model.Unsellable{NodePool: s.Name, MinValues: true})
+		}
+	}
+	return all
+}
+
 // tally counts distinct values against minimums.
 type tally struct {
 	minimums []Minimum

@@ -106,6 +106,8 @@ type Seller struct {
 	Closed string
 	// ClosedForNow says that this ends without a change of the pool: it is paused, or not Ready.
 	ClosedForNow bool
+	// Unmatched says that it is closed because no instance type and offering meets its requirements.
+	Unmatched bool
 	// Labels are those its nodes have whatever is bought. Open are the labels the pool leaves to the pods: custom ones, the
 	// tenancy, and the partition of a placement group.
 	Labels map[string]string

@@ -84,7 +84,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 		}
 	}
 	s.Last = len(m.Machines)
-	if s.First == s.Last {
+	if s.Unmatched = s.First == s.Last; s.Unmatched {
 		s.Closed = "no instance type and offering meets the pool's requirements"
 		if !some {
 			s.Closed += s.Excluding(m, nil, "")

@@ -15,6 +15,15 @@ type Plan struct {
 	Placements []Placement
 	// Unplaced are the pods nothing could be done for.
 	Unplaced []Unplaced
+	// Unsellable are the NodePools of which nothing can be launched now, whatever pods ask for.
+	Unsellable []Unsellable
+}
+
+// Unsellable is a NodePool whose requirements no instance type meets that is available.
+type Unsellable struct {
+	NodePool string
+	// MinValues says that instance types do, but too few different ones for its minValues.
+	MinValues bool
 }
 
 // PricePerHour is what the plan's claims cost, in US dollars, when each gets its cheapest offering.

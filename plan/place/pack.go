@@ -130,7 +130,7 @@ func packOnce(in *model.Input, by order, alone bool, lacked map[types.UID]float6
 	byMoney()
 	planned = audit(d, in.Snapshot, planned)
 	result := outcome{limited: d.Market.LimitMet, leans: d.Topology.Leans, lowest: math.MaxInt32, lacked: map[types.UID]float64{}}
-	result.Placements, result.Claims = d.Placements, Claims(d.Market, planned)
+	result.Placements, result.Claims, result.Unsellable = d.Placements, Claims(d.Market, planned), d.Market.Unsellable()
 	for _, b := range planned {
 		price := d.Market.PriceIn(b.Machine, b.Zones) / float64(len(slices.Collect(b.pods)))
 		for pod := range b.pods {
