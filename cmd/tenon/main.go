@@ -31,6 +31,7 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newDrainCommand())
 	root.AddCommand(newGetCommand())
 	root.AddCommand(newHistoryCommand())
+	root.AddCommand(newMigrateCommand())
 	root.AddCommand(newPauseCommand())
 	root.AddCommand(newPlanCommand())
 	root.AddCommand(newResumeCommand())

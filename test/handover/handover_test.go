@@ -9,6 +9,7 @@
 package handover_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/migrate"
 	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
@@ -79,6 +81,7 @@ func TestHandover(t *testing.T) {
 	s.resume()
 	s.Apply(scene)
 	s.settle()
+	s.surveyed("--check")
 	s.turn(byKarpenter, each)
 
 	t.Log("Karpenter is stopped")
@@ -86,6 +89,7 @@ func TestHandover(t *testing.T) {
 	s.adopted()
 	s.karpenter.Start()
 	s.turn(byTenon, each)
+	s.surveyed("--check", "--back")
 
 	t.Log("Tenon is stopped")
 	s.halt()
@@ -136,6 +140,23 @@ func (s *story) turn(who controller, each time.Duration) {
 		s.T.Errorf("%q holds the Lease in %s's turn", now.who, who)
 	}
 	s.guard.Check(s.T)
+}
+
+// surveyed checks that tenon migrate counts what the other controller will continue with, and refuses nothing.
+func (s *story) surveyed(args ...string) {
+	s.T.Helper()
+	out, err := s.Tenon(append(append([]string{"migrate"}, args...), "-o", "json")...)
+	if err != nil {
+		s.T.Fatalf("tenon migrate %v: %v\n%s", args, err, out)
+	}
+	var report migrate.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		s.T.Fatalf("%v:\n%s", err, out)
+	}
+	if claims := len(s.Claims()); report.NodeClaims != claims || report.NodePools == 0 || report.NodeClasses == 0 || report.Holder == "" {
+		s.T.Errorf("tenon migrate %v: %+v; there are %d NodeClaims", args, report, claims)
+	}
+	s.T.Logf("tenon migrate %v: %+v", args, report)
 }
 
 // observes waits until Tenon's worker reports that it only observes, or that it acts.
