@@ -40,7 +40,7 @@
 // Reading order: mirror, wording, metrics, heartbeat, parallel, failure, objects, change, events, executions, seen, stops, cordon,
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, nominated, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
-// drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
+// drainreport, evict, drain, draining, hooks, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
 // awaitreplacements, moved, confirm, retire, undo, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweepworkflows,
 // sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepreservations, sweepleftovers, sweepstuck, sweep,
 // activities.
@@ -100,6 +100,8 @@ type Config struct {
 	SweepMetrics *SweepMetrics
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
+	// Hooks runs the hooks of NodePools.
+	Hooks HookRunner
 	// Rate limits how many nodes of the cluster begin to be disrupted within a period; nil means no limit.
 	Rate *karpv1.DisruptionRate
 }
@@ -113,6 +115,7 @@ type Activities struct {
 	*finder
 	*joiner
 	*drainer
+	*hooker
 	*deleter
 	*terminator
 	*remover
@@ -149,6 +152,7 @@ func New(config Config) *Activities {
 		finder:     &finder{cluster: name, objects: objects, mirror: mirror, cloud: provider, executions: executions},
 		joiner:     &joiner{objects: objects, mirror: mirror, catalogue: catalogue, instances: instances, keeper: keeper, nominator: config.Nominator, events: events, log: log},
 		drainer:    &drainer{drains: newDrains(config), objects: objects, log: log},
+		hooker:     &hooker{cluster: name, objects: objects, runner: config.Hooks, events: events, log: log},
 		deleter:    &deleter{objects: objects, counts: config.Metrics, log: log},
 		terminator: &terminator{objects: objects, mirror: mirror, cloud: provider, instances: instances, events: events, log: log},
 		remover:    remover,
@@ -170,6 +174,7 @@ func newDrains(config Config) *Drains {
 	if config.Mirror != nil {
 		places := &places{mirror: config.Mirror, preferences: config.Preferences}
 		drains.Attached, drains.Elsewhere = config.Mirror.Attached, places.elsewhere
+		drains.Hooked = func(pool string) bool { return hasHooks(config.Mirror.NodePool(pool), karpv1.BeforeDrain) }
 	}
 	return drains
 }

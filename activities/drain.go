@@ -38,6 +38,9 @@ func (d *Drains) Evict(ctx context.Context, in workflows.EvictInput) (workflows.
 	if node, err = d.cordon(ctx, node, in.Claim != "", in.Reason == workflows.ReasonManualDrain); err != nil {
 		return workflows.EvictResult{}, err
 	}
+	if in.HooksOf != "" && !in.Force && d.Hooked != nil && d.Hooked(in.HooksOf) {
+		return workflows.EvictResult{HooksDue: true}, nil
+	}
 	p := newPass(d, in, node, begun, local, progress)
 	defer p.close()
 	stopped := make(chan struct{})

@@ -30,7 +30,9 @@ type Drains struct {
 	// Elsewhere returns which pods, by UID, of nodes that are going away have room on a serving node, and when the instance
 	// of a claim ends, zero if that is not known. With nil, pods do not wait for room.
 	Elsewhere func(claim string) (placed map[types.UID]bool, ends time.Time)
-	Log       *zap.Logger
+	// Hooked says whether a NodePool has hooks that run before a drain; nil means that none has.
+	Hooked func(pool string) bool
+	Log    *zap.Logger
 	// counts is where evictions are counted; nil counts none.
 	counts *Metrics
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,7 +71,10 @@ func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.Jo
 		return result, err
 	}
 	result.Node, result.NodeUID = node.Name, string(node.UID)
+	fresh := !claim.IsTrue(karpv1.ConditionTypeInitialized) || activity.GetInfo(ctx).Attempt > 1
 	result.Initialized, result.Failed, err = j.awaitInitialization(ctx, claim, node, until)
+	// A node that is adopted came up long ago. One whose first try died may have come up just now.
+	result.HooksDue = result.Initialized && fresh && hasHooks(j.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey]), karpv1.AfterReady)
 	return result, err
 }
 

@@ -70,7 +70,7 @@ func (s stops) pool(ctx context.Context, name string) (*karpv1.NodePool, error) 
 // wants, and what only clears away what is gone already, is never paused.
 func scopeOf(reason string) karpv1.PauseScope {
 	switch reason {
-	case workflows.ReasonExpired, workflows.ReasonUnhealthy:
+	case workflows.ReasonExpired, workflows.ReasonUnhealthy, workflows.ReasonHookFailed:
 		return karpv1.PauseDisruption
 	case workflows.ReasonSpotInterrupted, workflows.ReasonReservationInterrupted, workflows.ReasonCapacityBlockEnding, workflows.ReasonRebalanceRecommended,
 		workflows.ReasonScheduledChange, workflows.ReasonInstanceStopping, workflows.ReasonInstanceTerminated, workflows.ReasonInstanceStatusImpaired,

@@ -352,6 +352,32 @@ func TestRolesAreTheCharts(t *testing.T) {
 	}
 }
 
+// TestHooksOfTheChart: what hooks may use comes from the values, and so does the right to create Jobs, in those namespaces only.
+func TestHooksOfTheChart(t *testing.T) {
+	t.Parallel()
+	want, err := deploy.HookRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered := render(t, "settings: {clusterName: blue, hooks: {urls: ['https://hooks.example.com/nodes', 'http://10.0.0.1'], jobNamespaces: [ops]}}")
+	role := find[rbacv1.Role](t, rendered, "Role", "tenon-hooks")
+	if diff := cmp.Diff(want, role.Rules); diff != "" || role.Namespace != "ops" {
+		t.Errorf("Role of hooks in %s (-package +chart):\n%s", role.Namespace, diff)
+	}
+	env := map[string]string{}
+	for _, variable := range find[appsv1.Deployment](t, rendered, "Deployment", "tenon").Spec.Template.Spec.Containers[0].Env {
+		env[variable.Name] = variable.Value
+	}
+	if env["TENON_HOOK_URL"] != "https://hooks.example.com/nodes,http://10.0.0.1" || env["TENON_HOOK_JOB_NAMESPACE"] != "ops" {
+		t.Errorf("the worker is told %q and %q", env["TENON_HOOK_URL"], env["TENON_HOOK_JOB_NAMESPACE"])
+	}
+	for _, object := range render(t, "settings: {clusterName: blue}") {
+		if strings.HasSuffix(object.GetName(), "-hooks") {
+			t.Errorf("by default there is a %s %s", object.GetKind(), object.GetName())
+		}
+	}
+}
+
 func TestNobodyMayDoEverything(t *testing.T) {
 	t.Parallel()
 	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{}, "kube-system", "lease", true)

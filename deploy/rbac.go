@@ -70,6 +70,9 @@ func WorkerRoles(name string, subject rbacv1.Subject, leaseNamespace, leaseName 
 	}, nil
 }
 
+// HookRules are what the chart lets the worker do in a namespace whose CronJobs hooks of NodePools may use.
+func HookRules() ([]rbacv1.PolicyRule, error) { return rules("hook-role", "") }
+
 // rules reads one of the chart's lists of rules.
 func rules(name, lease string) ([]rbacv1.PolicyRule, error) {
 	data, err := files.ReadFile("chart/rbac/" + name + ".yaml")

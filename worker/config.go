@@ -67,6 +67,9 @@ type Config struct {
 	DisruptionRate string
 	// Observe has the worker only say what it would do. It takes no Lease, so that another controller can go on.
 	Observe bool
+	// HookURLs are the beginnings of the addresses that hooks of NodePools may call, and HookJobNamespaces the namespaces in
+	// which they may run Jobs.
+	HookURLs, HookJobNamespaces []string
 	// LogLevel is debug, info, warn or error.
 	LogLevel string
 }
@@ -114,6 +117,8 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.Float64Var(&c.SweepMost, "sweep-most", c.SweepMost, "share of the nodes that one sweep may end, and at least three; 1 lets it end all, also where NodeClaims have vanished at once")
 	flags.StringVar(&c.Rebalance, "rebalance", c.Rebalance, "ignore EC2's recommendation to rebalance a spot instance, which only raises an Event, or replace its node")
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
+	flags.StringSliceVar(&c.HookURLs, "hook-url", c.HookURLs, "beginning of addresses that hooks of NodePools may call, such as https://hooks.example.com/nodes; may be given several times, or separated by commas (default: none; "+karpv1.HooksAnnotationKey+")")
+	flags.StringSliceVar(&c.HookJobNamespaces, "hook-job-namespace", c.HookJobNamespaces, "namespace in which hooks of NodePools may run Jobs; may be given several times, or separated by commas (default: none)")
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector keeps the heap within what the program's text leaves of it, unless GOMEMLIMIT is set, and the cache of workflows takes about 6 % of it (default: none)")

@@ -39,6 +39,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/aws/nodeclass"
 	"github.com/tenon-sh/tenon/cloud/kwok"
 	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/internal/hook"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/starter"
 	"github.com/tenon-sh/tenon/starter/status"
@@ -118,10 +119,14 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: --disruption-rate: %w", err)
 	}
+	hooks, err := hook.New(hook.Allowed{URLs: config.HookURLs, JobNamespaces: config.HookJobNamespaces}, direct)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	acts := activities.New(activities.Config{
 		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, Growth: parts.growth, Metrics: exported.activities(), BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		SweepMost: config.SweepMost, SweepMetrics: parts.sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
+		SweepMost: config.SweepMost, SweepMetrics: parts.sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate, Hooks: hooks,
 	})
 	if err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools); err != nil {
 		return fmt.Errorf("worker: %w", err)

@@ -28,6 +28,8 @@ const (
 // While a budget or an annotation blocks every pod, no pass runs: the drain waits for a signal that this may have changed,
 // and checks by itself every half hour. A drain that stays blocked costs four actions an hour.
 //
+// Hooks of the NodePool run after the cordon and before the first eviction (annotation tenon.sh/hooks).
+//
 // A drain in which nothing happens is one activity and eleven history events.
 func Drain(ctx workflow.Context, in DrainInput) (DrainResult, error) {
 	d := &drain{DrainInput: in, notices: workflow.GetSignalChannel(ctx, SignalDrainNotify)}
@@ -88,7 +90,7 @@ type drainPause struct {
 	forced   bool
 }
 
-// evictPass is the Evict activity in flight, and the terms it was started with.
+// evictPass is the activity Evict or Hooks in flight, and the terms it was started with.
 type evictPass struct {
 	future   workflow.Future
 	stop     workflow.CancelFunc
@@ -96,6 +98,8 @@ type evictPass struct {
 	forced   bool
 	// stopping says that its cancellation was requested.
 	stopping bool
+	// hooks says that it runs hooks, and evicts nothing.
+	hooks bool
 }
 
 // deadlineAlarm is the timer of the deadline.
@@ -123,8 +127,7 @@ func (d *drain) steer(ctx workflow.Context) {
 		d.woken = false
 		passing, stop := workflow.WithCancel(ctx)
 		d.pass = &evictPass{stop: stop, deadline: d.Deadline, forced: d.Progress.Forced}
-		d.pass.future = EvictActivity.Start(passing, EvictInput{Node: d.Node, NodeUID: d.NodeUID, Claim: d.Claim, Deadline: d.Deadline,
-			Force: d.Progress.Forced, Reason: d.Reason, Known: d.Progress.Digest, MayWait: true}, "evict the pods of "+d.Node)
+		d.pass.future = d.begin(passing)
 	}
 	if d.alarm.at.Equal(d.Deadline) {
 		return
@@ -140,6 +143,21 @@ func (d *drain) steer(ctx workflow.Context) {
 	timing, d.alarm.stop = workflow.WithCancel(ctx)
 	left := max(d.Deadline.Add(deadlineSlack).Sub(workflow.Now(ctx)), 0)
 	d.alarm.future = workflow.NewTimerWithOptions(timing, left, workflow.TimerOptions{Summary: "deadline of the drain"})
+}
+
+// begin starts what is next: the hooks of the NodePool if there are any, and then the evictions. A forced drain waits for no
+// hook.
+func (d *drain) begin(ctx workflow.Context) workflow.Future {
+	hooks := &d.Progress.Hooks
+	if d.pass.hooks = hooks.Due && !hooks.Over && !d.Progress.Forced; d.pass.hooks {
+		return HooksActivity.Start(ctx, HookInput{When: BeforeDrain, Node: d.Node, NodeUID: d.NodeUID, Claim: d.Claim, NodePool: d.NodePool, Reason: d.Reason,
+			Deadline: d.Deadline, Done: hooks.Done, Known: d.Progress.Digest}, "run the hooks before the drain of "+d.Node)
+	}
+	in := EvictInput{Node: d.Node, NodeUID: d.NodeUID, Claim: d.Claim, Deadline: d.Deadline, Force: d.Progress.Forced, Reason: d.Reason, Known: d.Progress.Digest, MayWait: true}
+	if d.Claim != "" && !hooks.Over && d.Progress.Evicted == 0 {
+		in.HooksOf = d.NodePool
+	}
+	return EvictActivity.Start(ctx, in, "evict the pods of "+d.Node)
 }
 
 // news is the one condition the drain waits for. It receives the signals first, so that none is left in the buffer
@@ -178,6 +196,9 @@ func (d *drain) absorb(ctx workflow.Context) error {
 	pass := d.pass
 	d.pass = nil
 	pass.stop()
+	if pass.hooks {
+		return d.absorbHooks(ctx, pass)
+	}
 	var found EvictResult
 	if err := pass.future.Get(ctx, &found); err != nil {
 		if isCanceled(err) || pass.stopping && temporal.IsTimeoutError(err) {
@@ -186,9 +207,31 @@ func (d *drain) absorb(ctx workflow.Context) error {
 		return err
 	}
 	d.found = found
+	if found.HooksDue {
+		d.Progress.Hooks.Due = true
+		return nil
+	}
 	d.Progress.Evicted += found.Evicted
 	d.Progress.Left, d.Progress.Blockers, d.Progress.Digest = found.Left, found.Blockers, found.Digest
 	if found.Waiting && !d.woken {
+		d.rest(ctx, pass)
+	}
+	return nil
+}
+
+// absorbHooks takes over how far the hooks have come.
+func (d *drain) absorbHooks(ctx workflow.Context, pass *evictPass) error {
+	var ran HookResult
+	if err := pass.future.Get(ctx, &ran); err != nil {
+		if isCanceled(err) || pass.stopping && temporal.IsTimeoutError(err) {
+			return nil
+		}
+		return err
+	}
+	d.found = EvictResult{Again: ran.Again}
+	d.Progress.Hooks.Over, d.Progress.Hooks.Done = ran.Finished, ran.Done
+	d.Progress.Blockers, d.Progress.Digest = ran.Blockers, ran.Digest
+	if len(ran.Blockers) > 0 {
 		d.rest(ctx, pass)
 	}
 	return nil

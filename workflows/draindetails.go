@@ -73,10 +73,16 @@ func (d *drain) sentence() string {
 	case PhasePaused:
 		return "No pod is evicted until the drain is resumed. The deadline keeps running."
 	case PhaseBlocked:
+		if d.Progress.Hooks.Due && !d.Progress.Hooks.Over {
+			return "No pod is evicted until the hooks have run that are listed below."
+		}
 		return fmt.Sprintf("%d pods are left. What cannot go now is listed below.", d.Progress.Left)
 	}
 	if d.Progress.Forced {
 		return "Pods are deleted without regard to budgets."
+	}
+	if d.Progress.Hooks.Due && !d.Progress.Hooks.Over {
+		return "The hooks of the NodePool run before the first pod is evicted."
 	}
 	return "Pods are being evicted."
 }

@@ -48,6 +48,8 @@ type DrainProgress struct {
 	Said string `json:"said,omitempty"`
 	// Started is when the first run began.
 	Started time.Time `json:"started,omitzero"`
+	// Hooks is how far the hooks of the NodePool have come.
+	Hooks HookProgress `json:"hooks,omitzero"`
 }
 
 // SignalDrainNotify carries a DrainWaiter to a running Drain.
@@ -92,9 +94,9 @@ type DrainResult struct {
 
 // Blocker is one thing that keeps a node from being drained now.
 type Blocker struct {
-	// Pod is namespace/name.
+	// Pod is namespace/name; empty for a hook, which keeps all pods.
 	Pod string `json:"pod"`
-	// Cause is PodDisruptionBudget, DoNotDisrupt, NoPlaceElsewhere, Terminating, Volume or Error.
+	// Cause is PodDisruptionBudget, DoNotDisrupt, NoPlaceElsewhere, Terminating, Volume, Hook or Error.
 	Cause string `json:"cause"`
 	// By names the budget, annotation, finalizer or volume.
 	By string `json:"by,omitempty"`
@@ -115,6 +117,9 @@ type EvictInput struct {
 	Known string `json:"known,omitempty"`
 	// MayWait says that the pass may return while it can do nothing, because the workflow then waits by itself.
 	MayWait bool `json:"mayWait,omitempty"`
+	// HooksOf is the NodePool whose hooks have to run before the first pod is evicted: if it has any, the pass only cordons the
+	// node and says so. Empty if they have run, and in builds from before this field.
+	HooksOf string `json:"hooksOf,omitempty"`
 }
 
 // EvictResult is what a pass of evictions found when it returned.
@@ -133,6 +138,8 @@ type EvictResult struct {
 	// Waiting says that nothing can be done until the blockers change, or until Again, unless that is zero.
 	Waiting bool      `json:"waiting,omitempty"`
 	Again   time.Time `json:"again,omitzero"`
+	// HooksDue says that hooks have to run first. The node is cordoned, and nothing is evicted.
+	HooksDue bool `json:"hooksDue,omitempty"`
 }
 
 // MaxBlockers limits the blockers in a payload. A node has at most a few hundred pods, and a person reads fewer.

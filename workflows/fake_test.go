@@ -32,6 +32,7 @@ type fakes struct {
 	let   func(RetireInput) RetireResult
 	moved func(AwaitMovedInput) MovedPods
 	undo  func(UndoInput) Undone
+	hooks func(HookInput) (HookResult, error)
 }
 
 func (f *fakes) Plan(_ context.Context, in PlanInput) (PlanResult, error) { return f.plan(in) }
@@ -87,6 +88,8 @@ func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
 	return f.remove(in), nil
 }
 
+func (f *fakes) Hooks(_ context.Context, in HookInput) (HookResult, error) { return f.hooks(in) }
+
 // environment returns a workflow environment with these activities, in which a claim's launch never fails by itself.
 func environment(t *testing.T, f *fakes) *testsuite.TestWorkflowEnvironment {
 	t.Helper()
@@ -116,6 +119,7 @@ func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	RetireActivity.register(env, f.Retire)
 	AwaitMovedActivity.register(env, f.AwaitMoved)
 	UndoReplacementActivity.register(env, f.UndoReplacement)
+	HooksActivity.register(env, f.Hooks)
 }
 
 // prepared returns a prepared launch of these claims.

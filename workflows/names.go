@@ -78,6 +78,8 @@ const (
 	ReasonInstanceGone        = "InstanceGone"
 	// ReasonPaused means that a person has paused launches before a claim got its instance.
 	ReasonPaused = "ProvisioningPaused"
+	// ReasonHookFailed means that a hook failed without which its NodePool wants no node to serve.
+	ReasonHookFailed = "HookFailed"
 	// ReasonClaimGone means that the NodeClaim vanished, for example because its finalizer was removed by hand.
 	// ReasonClusterGone means that the cluster vanished and another one has its name.
 	ReasonClaimGone   = "ClaimGone"

@@ -88,6 +88,9 @@ func (n *nodeClaim) serve(ctx workflow.Context) error {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPhase.ValueSet(PhaseServing), AttrNode.ValueSet(n.Joined.Node)); err != nil {
 		return fmt.Errorf("show phase: %w", err)
 	}
+	if err := n.runHooks(ctx); err != nil {
+		return err
+	}
 	n.describe(ctx, PhaseServing, "The node serves pods.")
 	if n.Joined.ExpireAt.IsZero() {
 		return workflow.Await(ctx, n.leaving)
@@ -102,6 +105,31 @@ func (n *nodeClaim) serve(ctx workflow.Context) error {
 	}
 	if !n.leaving() {
 		n.leave(Ending{Reason: ReasonExpired})
+	}
+	return nil
+}
+
+// runHooks runs the hooks of the NodePool for a node that has come up, unless it has to go meanwhile.
+func (n *nodeClaim) runHooks(ctx workflow.Context) error {
+	if !n.Joined.HooksDue || n.leaving() {
+		return nil
+	}
+	n.describe(ctx, PhaseServing, "The node serves pods, and the hooks of its NodePool run.")
+	running, stop := workflow.WithCancel(ctx)
+	defer stop()
+	future := HooksActivity.Start(running, HookInput{When: AfterReady, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID, Claim: n.Claim.Name, NodePool: n.NodePool},
+		"run the hooks after "+n.Joined.Node+" has come up")
+	if err := workflow.Await(ctx, func() bool { return future.IsReady() || n.leaving() }); err != nil {
+		return err
+	}
+	stop()
+	var ran HookResult
+	if err := future.Get(ctx, &ran); err != nil && !(isCanceled(err) && n.leaving()) {
+		return err
+	}
+	n.Joined.HooksDue = false
+	if ran.Failed != "" && !n.leaving() {
+		n.leave(Ending{Reason: ReasonHookFailed})
 	}
 	return nil
 }

@@ -74,6 +74,8 @@ type JoinResult struct {
 	ExpireAt time.Time `json:"expireAt,omitzero"`
 	// Failed is the reason for which the claim has to end, empty while there is none.
 	Failed string `json:"failed,omitempty"`
+	// HooksDue says that the NodePool has hooks that run now that the node serves pods.
+	HooksDue bool `json:"hooksDue,omitempty"`
 }
 
 // TerminateInput asks to terminate an instance and then to remove its Node and NodeClaim objects.

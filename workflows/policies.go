@@ -49,6 +49,8 @@ var (
 	// EvictActivity cordons a node and evicts its pods until none is left. It returns when the node is drained, when the
 	// blockers have changed, so that the workflow can show them, and after half an hour at the latest.
 	EvictActivity = Activity[EvictInput, EvictResult]{"Evict", Policy{Attempt: 35 * time.Minute, Heartbeat: 15 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}}
+	// HooksActivity runs hooks of a NodePool one after the other, each within its own time.
+	HooksActivity = Activity[HookInput, HookResult]{"Hooks", Policy{Attempt: 5 * time.Hour, Heartbeat: 15 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
 	// UncordonActivity reverts what EvictActivity did to the node itself, after a drain was cancelled.
 	UncordonActivity = Activity[UncordonInput, struct{}]{"Uncordon", kubeWrite}
 

@@ -1,7 +1,7 @@
 // Package workflows orchestrates the lives of a cluster's nodes: deterministic workflow code, and nothing else.
 //
 // Reading order: activity, failures, names, interruption, plannedclaim, provisioningpayloads, launchpayloads,
-// nodeclaimpayloads, adoption, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies,
+// nodeclaimpayloads, adoption, hookpayloads, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies,
 // priority, start, launch, drain, drainorders, draindetails, nodeclaim, attach, series, singleton, retire,
 // replacementdetails, replacement, provisioning, why, disruption, whynode, sweep, register.
 //
@@ -10,7 +10,7 @@
 //	Provisioning  for ever    pods are pending → one plan → a Launch per group of alike claims
 //	Launch        seconds     one CreateFleet, exactly once → a NodeClaim workflow per instance
 //	NodeClaim     the node's  join → serve until something ends it → drain → terminate
-//	Drain         minutes     cordon, evict in order under budgets, wait for volumes, by a deadline
+//	Drain         minutes     cordon, hooks, evict in order under budgets, wait for volumes, by a deadline
 //	Disruption    for ever    something changed → one evaluation → empty nodes are removed, others through Replacements
 //	Replacement   minutes     mark → launch → initialized → stable → check again → delete the claims; or undo everything
 //	Sweep         seconds     compares cloud, cluster and workflows, and puts right what nobody owns
@@ -61,6 +61,7 @@ type Activities interface {
 	DeleteClaim(context.Context, DeleteClaimInput) (Ending, error)
 	Evict(context.Context, EvictInput) (EvictResult, error)
 	Uncordon(context.Context, UncordonInput) (struct{}, error)
+	Hooks(context.Context, HookInput) (HookResult, error)
 	Evaluate(context.Context, EvaluateInput) (Evaluation, error)
 	Remove(context.Context, Removal) (RemovalResult, error)
 	BeginReplacement(context.Context, ReplacementCommand) (BeginResult, error)
@@ -101,6 +102,7 @@ func RegisterActivities(r worker.ActivityRegistry, a Activities) {
 	DeleteClaimActivity.register(r, a.DeleteClaim)
 	EvictActivity.register(r, a.Evict)
 	UncordonActivity.register(r, a.Uncordon)
+	HooksActivity.register(r, a.Hooks)
 	EvaluateActivity.register(r, a.Evaluate)
 	RemoveActivity.register(r, a.Remove)
 	BeginReplacementActivity.register(r, a.BeginReplacement)

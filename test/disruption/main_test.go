@@ -41,17 +41,18 @@ const settleWithin = 4 * time.Minute
 func scenarios(l *laboratory) []scenario {
 	return slices.Concat(emptyScenarios(), budgetScenarios(l), protectionScenarios(), consolidationScenarios(), balancedScenarios(), placementScenarios(),
 		driftScenarios(l), expiryScenarios(), staticScenarios(), manualScenarios(), bufferScenarios(),
-		repairScenarios(), interruptionScenarios(), pausedScenarios(), commandScenarios(), replacementScenarios(), spotScenarios(true))
+		repairScenarios(), interruptionScenarios(), pausedScenarios(), hookScenarios(l), commandScenarios(), replacementScenarios(), spotScenarios(true))
 }
 
 // TestDisruption is the one test of this package that needs a laboratory: its scenarios share it.
 func TestDisruption(t *testing.T) {
 	const queue, repair = "--interruption-queue=" + queueName, "--feature-gates=NodeRepair=true"
-	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{queue, repair + ",SpotToSpotConsolidation=true"},
+	hooks := newHookServer(t)
+	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{queue, repair + ",SpotToSpotConsolidation=true", "--hook-url=" + hooks.URL, "--hook-job-namespace=" + hookScene},
 		WorkerEnv: []string{failpoint.StableVariable + "=5s", failpoint.ServeVariable + "=90s"}})
 	w.DeletePool("default")
 	w.Faults(faults())
-	l := &laboratory{World: w, view: watch(w), guard: guardBudgets(w), ledger: w.WatchBudgets(sceneLabel)}
+	l := &laboratory{World: w, view: watch(w), guard: guardBudgets(w), hooks: hooks, ledger: w.WatchBudgets(sceneLabel)}
 	playAll := func(name string, scenarios []scenario) {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range scenarios {

@@ -46,6 +46,7 @@ type laboratory struct {
 	view   *view
 	guard  *guard
 	ledger *world.BudgetLedger
+	hooks  *hookServer
 }
 
 // play runs a scenario from its first step to its judgement, and cleans up.

@@ -111,7 +111,7 @@ func metricsAreShown(t *testing.T, w *world.World, prometheus *world.Prometheus)
 	if out, err := w.Kubectl("patch", "nodepool", "default", "--type=merge", "--patch", `{"spec":{"disruption":{"consolidateAfter":"0s"}}}`); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := w.Kubectl("delete", "pod", "served", "--wait=false"); err != nil {
+	if out, err := w.Kubectl("delete", "pod", "served", "unjudged", "--wait=false"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	shown("the panels about what is gone have series, after an empty node has left", func(p panel) bool { return p.gone })

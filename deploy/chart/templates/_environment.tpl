@@ -45,6 +45,14 @@ templates in the settings that differ from cluster to cluster.
 - name: TENON_DISRUPTION_RATE
   value: {{ . | quote }}
 {{- end }}
+{{- with .Values.settings.hooks.urls }}
+- name: TENON_HOOK_URL
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- with .Values.settings.hooks.jobNamespaces }}
+- name: TENON_HOOK_JOB_NAMESPACE
+  value: {{ join "," . | quote }}
+{{- end }}
 {{- with .Values.settings.interruptionQueue }}
 - name: TENON_INTERRUPTION_QUEUE
   value: {{ tpl . $ | quote }}
