@@ -8,12 +8,10 @@
 // A hook runs at least once. A worker that dies in the middle is followed by another, which calls again, with the same
 // Idempotency-Key; a Job has a name that follows from the node, so it is created once.
 //
-// Reading order: hook, call, job.
+// Reading order: hook, call, job, run.
 package hook
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -73,26 +71,6 @@ func New(allowed Allowed, jobs client.Client) (*Runner, error) {
 		// A redirect could lead to an address that is not allowed.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
-}
-
-// errNotAllowed says that the worker was not told to let hooks do this.
-var errNotAllowed = errors.New("is not allowed")
-
-// Run runs a hook until it succeeds, fails for good, or its time is over.
-func (r *Runner) Run(ctx context.Context, h karpv1.Hook, about About) error {
-	about.Hook, about.When = h.Name, h.When
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Within(), fmt.Errorf("it took longer than %s", h.Within()))
-	defer cancel()
-	if h.HTTP != nil {
-		if !r.mayCall(h.HTTP.URL) {
-			return fmt.Errorf("%s %w: the worker's --hook-url has no beginning of it", h.HTTP.URL, errNotAllowed)
-		}
-		return r.call(ctx, h.HTTP.URL, about)
-	}
-	if !slices.Contains(r.allowed.JobNamespaces, h.Job.Namespace) {
-		return fmt.Errorf("a Job in the namespace %s %w: the worker's --hook-job-namespace does not have it", h.Job.Namespace, errNotAllowed)
-	}
-	return r.runJob(ctx, h, about)
 }
 
 // mayCall says whether an address begins with an allowed one.
