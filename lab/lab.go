@@ -142,6 +142,17 @@ func (l *Lab) Halt(c Component) error {
 	return nil
 }
 
+// Fail kills a component at once, as a machine that breaks does, and keeps it stopped until Resume.
+func (l *Lab) Fail(c Component) error {
+	p, err := l.process(c)
+	if err != nil {
+		return err
+	}
+	p.crash()
+	p.stop()
+	return nil
+}
+
 // Resume starts a halted component and waits until it is healthy. For a running component it only waits.
 func (l *Lab) Resume(ctx context.Context, c Component) error {
 	p, err := l.process(c)
