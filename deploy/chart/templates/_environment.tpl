@@ -87,11 +87,8 @@ templates in the settings that differ from cluster to cluster.
 - name: TEMPORAL_NAMESPACE
   value: {{ $temporal.namespace | quote }}
 {{- with $temporal.apiKey.existingSecret }}
-- name: TEMPORAL_API_KEY
-  valueFrom:
-    secretKeyRef:
-      name: {{ . }}
-      key: {{ $temporal.apiKey.key }}
+- name: TENON_TEMPORAL_API_KEY_FILE
+  value: /var/run/tenon/temporal-api-key/{{ $temporal.apiKey.key }}
 {{- end }}
 {{- if or $temporal.tls.enabled $temporal.apiKey.existingSecret }}
 - name: TEMPORAL_TLS
