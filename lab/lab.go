@@ -183,6 +183,16 @@ func (l *Lab) Reconfigure(ctx context.Context, c Component, args ...string) erro
 	return l.Resume(ctx, c)
 }
 
+// Setenv sets the further variables of a component, as NAME=VALUE, in place of its Options.Env. They count from the next
+// Reconfigure on.
+func (l *Lab) Setenv(c Component, variables ...string) {
+	l.opts.Env = maps.Clone(l.opts.Env)
+	if l.opts.Env == nil {
+		l.opts.Env = map[Component][]string{}
+	}
+	l.opts.Env[c] = variables
+}
+
 // PID returns a component's current process id, or 0 while it is down.
 func (l *Lab) PID(c Component) (int, error) {
 	p, err := l.process(c)

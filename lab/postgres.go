@@ -14,18 +14,16 @@ import (
 	"syscall"
 )
 
-const (
-	// postgresConnections is how many connections PostgreSQL allows: those of the four services of one Temporal server, 20 to
-	// each database, and some for tools.
-	postgresConnections = 200
-)
+// postgresConnections is how many connections PostgreSQL allows: those of the four services of one Temporal server, 20 to each
+// database, and some for tools.
+const postgresConnections = 200
 
 // postgres returns the path of one of PostgreSQL's programs. The user who runs it may not be able to reach Bin, where there
 // is a link only.
 func (o *Options) postgres(program string) string {
 	path := filepath.Join(o.Bin, "postgresql", program)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
 	}
 	return path
 }
