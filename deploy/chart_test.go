@@ -259,6 +259,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ reason, values, want string }{
 		{reason: "no cluster", values: "{}", want: "clusterName"},
+		{reason: "an evaluation has no TLS", values: "settings: {clusterName: blue}\ntemporal: {evaluation: {enabled: true}, tls: {enabled: true}}", want: "temporal.evaluation.enabled"},
 		{reason: "a setting nobody knows", values: "settings: {clusterName: blue, clustreEndpoint: x}", want: "clustreEndpoint"},
 		{reason: "a value at the top nobody knows", values: "settings: {clusterName: blue}\nreplica: 3", want: "replica"},
 		{reason: "not a policy", values: "settings: {clusterName: blue, minValuesPolicy: Loose}", want: "minValuesPolicy"},
