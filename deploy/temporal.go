@@ -12,8 +12,9 @@ import (
 type TemporalValues struct {
 	Server struct {
 		Config struct {
-			Persistence TemporalPersistence `json:"persistence"`
-			Namespaces  struct {
+			Persistence   TemporalPersistence   `json:"persistence"`
+			Authorization TemporalAuthorization `json:"authorization"`
+			Namespaces    struct {
 				Create    bool `json:"create"`
 				Namespace []struct {
 					Name      string `json:"name"`
@@ -23,6 +24,17 @@ type TemporalValues struct {
 		} `json:"config"`
 		DynamicConfig map[string][]TemporalSetting `json:"dynamicConfig"`
 	} `json:"server"`
+}
+
+// TemporalAuthorization is how a server judges requests; empty for one that refuses none.
+type TemporalAuthorization struct {
+	Authorizer           string `json:"authorizer"`
+	ClaimMapper          string `json:"claimMapper"`
+	PermissionsClaimName string `json:"permissionsClaimName"`
+	JWTKeyProvider       struct {
+		KeySourceURIs   []string `json:"keySourceURIs"`
+		RefreshInterval string   `json:"refreshInterval"`
+	} `json:"jwtKeyProvider"`
 }
 
 // TemporalPersistence is where a server keeps its data.
@@ -54,15 +66,18 @@ type TemporalSetting struct {
 	Constraints map[string]any `json:"constraints,omitempty"`
 }
 
-// Temporal returns the values for Temporal's own Helm chart.
+// Temporal returns the values for Temporal's own Helm chart: those of values.yaml, and those that authorizer.yaml adds if a server
+// is to have an authorizer.
 func Temporal() (*TemporalValues, error) {
-	data, err := files.ReadFile("temporal/values.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("read the values of Temporal's chart: %w", err)
-	}
 	var values TemporalValues
-	if err := yaml.Unmarshal(data, &values); err != nil {
-		return nil, fmt.Errorf("read the values of Temporal's chart: %w", err)
+	for _, name := range []string{"temporal/values.yaml", "temporal/authorizer.yaml"} {
+		data, err := files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read the values of Temporal's chart: %w", err)
+		}
+		if err := yaml.Unmarshal(data, &values); err != nil {
+			return nil, fmt.Errorf("read the values of Temporal's chart (%s): %w", name, err)
+		}
 	}
 	return &values, nil
 }

@@ -1,11 +1,12 @@
 // Package postgres_test runs Tenon with Temporal's released server on a real PostgreSQL, set up by the values that
-// deploy/temporal has for production: PostgreSQL is killed while nodes are launched and drained, and an older backup is restored
-// as deploy/temporal/README.md describes it.
+// deploy/temporal has for production: PostgreSQL is killed while nodes are launched and drained, an older backup is restored, and
+// the server gets Temporal's own authorizer, as deploy/temporal/README.md describes both.
 package postgres_test
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,12 +25,16 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 4)) }
 
 // outageOf is for how long PostgreSQL stays dead unless TENON_POSTGRES_OUTAGE says otherwise.
-const outageOf = 8 * time.Second
+const outageOf = 5 * time.Second
 
 // TestTemporalOnPostgres lets the parts share a laboratory, which each of them leaves empty.
 func TestTemporalOnPostgres(t *testing.T) {
 	t.Parallel()
-	w := world.Start(t, world.Options{Postgres: true, Worker: []string{"--sweep-interval=10s"}})
+	token := tokenFile(filepath.Join(t.TempDir(), "token"))
+	if err := os.WriteFile(string(token), []byte("nobody reads this yet"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := world.Start(t, world.Options{Postgres: true, Worker: []string{"--sweep-interval=10s"}, WorkerEnv: token.workerVariables()})
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	for _, patch := range []client.Patch{
 		client.RawPatch(types.MergePatchType, []byte(`{"spec": {"disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "2s", "budgets": [{"nodes": "100%"}]}}}`)),
@@ -48,6 +53,7 @@ func TestTemporalOnPostgres(t *testing.T) {
 	}{
 		{"Killed", killed},
 		{"BackupRestored", backupRestored},
+		{"Authorized", func(w *world.World, guard *world.Guard) { authorized(w, guard, token) }},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(w.For(t), guard) }) {
 			return // its leftovers would only confuse the parts that follow
