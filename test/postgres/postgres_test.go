@@ -20,6 +20,7 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/flow"
 	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 4)) }
@@ -122,13 +123,14 @@ func backupRestored(w *world.World, guard *world.Guard) {
 	backup := takeBackup(w)
 
 	w.AwaitRunning("early", 2, 2*time.Minute)
+	emptied := claimOf(w, "leave").Name
 	w.Apply(budget("move", 1))
 	w.Apply(pods("leave", 0))
+	w.Await("the drained and the empty node to be gone", 2*time.Minute, func() (bool, string) {
+		return !slices.ContainsFunc(w.Claims(), func(c karpv1.NodeClaim) bool { return c.Name == blocked || c.Name == emptied }), fmt.Sprint(len(w.Claims()), " claims")
+	})
 	w.Apply(pods("late", 2))
 	w.AwaitRunning("late", 2, 2*time.Minute)
-	w.Await("the drained and the empty node to be gone", 2*time.Minute, func() (bool, string) {
-		return len(w.Claims()) == 6 && !slices.ContainsFunc(w.Claims(), func(c karpv1.NodeClaim) bool { return c.Name == blocked }), fmt.Sprint(len(w.Claims()), " claims")
-	})
 	world.AwaitAdopted(w, 6)
 	launched, stay := len(w.Instances()), living(w)
 
@@ -138,6 +140,11 @@ func backupRestored(w *world.World, guard *world.Guard) {
 		w.AwaitRunning(namespace, replicas, time.Minute)
 	}
 	awaitSweep(w)
+	var result workflows.NodeClaimResult
+	life := workflows.Cluster(w.Lab.Cluster()).NodeClaimID(emptied)
+	if err := w.Temporal.GetWorkflow(w.Context(), life, "").Get(w.Context(), &result); err != nil || result.Reason != workflows.ReasonClaimGone {
+		w.T.Errorf("the workflow of a claim that has gone since ended with %+v (%v), want the reason %s", result, err, workflows.ReasonClaimGone)
+	}
 	if more := len(w.Instances()) - launched; more != 0 {
 		w.T.Errorf("%d instances were launched for pods that ran", more)
 	}
@@ -152,17 +159,28 @@ func backupRestored(w *world.World, guard *world.Guard) {
 func drainBlocked(w *world.World, namespace string) string {
 	w.T.Helper()
 	w.Apply(budget(namespace, 0))
-	node := hosts(w, namespace)[0]
-	claims := w.Claims()
-	i := slices.IndexFunc(claims, func(c karpv1.NodeClaim) bool { return c.Status.NodeName == node })
-	if err := w.Delete(w.Context(), &claims[i]); err != nil {
+	claim := claimOf(w, namespace)
+	if err := w.Delete(w.Context(), claim); err != nil {
 		w.T.Fatal(err)
 	}
 	w.Await("the drain to wait for the budget", time.Minute, func() (bool, string) {
 		drains := w.Executions("WorkflowType = 'Drain' AND ExecutionStatus = 'Running'")
 		return len(drains) == 1, fmt.Sprint(len(drains), " drains")
 	})
-	return claims[i].Name
+	return claim.Name
+}
+
+// claimOf returns the claim of the node on which the only pod of a namespace runs.
+func claimOf(w *world.World, namespace string) *karpv1.NodeClaim {
+	w.T.Helper()
+	node := hosts(w, namespace)[0]
+	for _, claim := range w.Claims() {
+		if claim.Status.NodeName == node {
+			return &claim
+		}
+	}
+	w.T.Fatalf("no claim has the node %s", node)
+	return nil
 }
 
 // requested creates pods and waits until Tenon has made claims for them.
