@@ -1,4 +1,4 @@
-# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli, boto3 and prometheus, and npm. Other tools are built into bin/.
+# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli, boto3, postgresql and prometheus, and npm. Other tools are built into bin/.
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -14,6 +14,12 @@ help: ## List the targets.
 lab: ## Build the local Kubernetes control plane and Temporal (about 15 minutes once per machine).
 	@tools/build.sh kubelab
 	@tools/build.sh temporal
+
+.PHONY: lab-postgres
+lab-postgres: lab ## Build Temporal's released server, and install PostgreSQL (a minute more).
+	@tools/build.sh temporal-server
+	@tools/build.sh temporal-sql-tool
+	@tools/postgresql.sh
 
 # Karpenter is for the tests that hand a cluster over and those that compare it with Tenon, nodeadm for the one in which it
 # checks the user data of nodes.
@@ -65,17 +71,27 @@ reproduce: build ## Build bin/tenon again in another directory with an empty bui
 demo: lab build ## Demonstrate Tenon from start to finish in a laboratory of its own, and check the results.
 	bin/tenon-lab demo
 
+# How long make postgres leaves PostgreSQL dead, and how long it walks.
+OUTAGE ?= 60s
+WALK ?= 5m
+
+.PHONY: postgres
+postgres: lab-postgres build ## Run the demonstration, the walk and the failures of a database with Temporal on PostgreSQL (about a quarter of an hour; OUTAGE=60s WALK=5m).
+	bin/tenon-lab demo --postgres
+	TENON_POSTGRES_OUTAGE=$(OUTAGE) $(GO) test -count=1 -v -timeout 1h ./test/postgres
+	TENON_POSTGRES=1 TENON_WALK=$(WALK) $(GO) test -count=1 -v -timeout 2h -run TestWalk ./test/walk
+
 # make check and make test use the same flags, so that the second finds the results of the first.
 TESTFLAGS := -timeout 40m
 
 # The suites that mostly wait, for machines to boot, pauses to pass or processes to return, run beside the others, which mostly
 # compute: two of each at once fill two processors. The longest begin first.
-WAITING := outside e2e handover oracle walk nodegroups upgrade provider buffers examples drift drain interruption ui why rights live
+WAITING := outside e2e handover oracle walk nodegroups upgrade provider postgres buffers examples drift drain interruption ui why rights live
 LONGEST := crash disruption scheduling scale clients overshoot
 
 .PHONY: test
 test: SHELL := bash
-test: lab build bin/helm bin/karpenter bin/nodeadm ## Run all tests, including the end-to-end tests.
+test: lab-postgres build bin/helm bin/karpenter bin/nodeadm ## Run all tests, including the end-to-end tests.
 	@tools/chromium.sh
 	@tools/axe.sh
 	@tools/prometheus.sh

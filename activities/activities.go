@@ -41,8 +41,8 @@
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, nominated, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, hooks, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
-// awaitreplacements, moved, confirm, retire, undo, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweepworkflows,
-// sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepreservations, sweepleftovers, sweepstuck, sweep,
+// awaitreplacements, moved, confirm, retire, undo, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweeplisted,
+// sweepworkflows, sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepreservations, sweepleftovers, sweepstuck, sweep,
 // activities.
 package activities
 

@@ -147,6 +147,12 @@ func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInpu
 	if stop := stopped[in.NodePool]; stop != nil {
 		return workflows.Fleet{}, giveUp(workflows.FailurePaused, "%s", stop)
 	}
+	if moved, err := l.movedOn(ctx, in.Claims, activity.GetInfo(ctx).ScheduledTime, time.Now()); moved || err != nil {
+		if err != nil {
+			return workflows.Fleet{}, err
+		}
+		return workflows.Fleet{}, giveUp(workflows.FailureTokenSpent, "launch %s: some of its claims are gone, or have an instance", in.Request.Group)
+	}
 	result, err := l.cloud.Launch(ctx, in.Request)
 	switch cloud.KindOf(err) {
 	case "", cloud.InsufficientCapacity:
@@ -163,6 +169,28 @@ func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInpu
 	// The same request would get the same answer, even long after the cause has passed. The workflow, not the activity,
 	// waits before it asks anew: a worker killed while it waits here would have the same token sent again.
 	return workflows.Fleet{}, askAnew(in.Request.Group, activity.GetInfo(ctx).Attempt, err)
+}
+
+// forgottenAfter is how long a launch may wait to be sent before its claims are read once more.
+const forgottenAfter = 30 * time.Second
+
+// movedOn reports whether any claim of a launch no longer waits for it, although it did when the launch was recorded. A launch
+// that is sent much later than it was recorded may come from a backup of Temporal and have been sent before; and if that is long
+// ago, EC2 no longer knows its token.
+func (l *launcher) movedOn(ctx context.Context, claims []workflows.ClaimRef, scheduled, now time.Time) (bool, error) {
+	if now.Sub(scheduled) < forgottenAfter {
+		return false, nil
+	}
+	for _, ref := range claims {
+		claim, err := l.objects.claim(ctx, ref)
+		if err != nil {
+			return false, err
+		}
+		if claim == nil || claim.Status.ProviderID != "" {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // askAnew returns the failure after which the launch is prepared and sent once more under another token, because this

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
@@ -69,6 +70,30 @@ func TestAClassThatIsNotReadyLaunchesNothing(t *testing.T) {
 		}
 		if gives := failure.Type() == workflows.FailureNodeClassNotReady && failure.NonRetryable(); gives != test.gives {
 			t.Errorf("%s: given up %v, want %v", reason, gives, test.gives)
+		}
+	}
+}
+
+// TestALaunchThatIsSentLateReadsItsClaimsAgain sends launches that were recorded a while ago, as those of a restored backup are.
+func TestALaunchThatIsSentLateReadsItsClaimsAgain(t *testing.T) {
+	t.Parallel()
+	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(groupClaim("waits", "g", ""), groupClaim("launched", "g", "i-1")).Build()
+	acts := New(Config{Cluster: "c", Kube: kube, Log: zap.NewNop()})
+	ref := func(name string) workflows.ClaimRef { return workflows.ClaimRef{Name: name, UID: "uid-" + name} }
+	for reason, test := range map[string]struct {
+		claims []workflows.ClaimRef
+		ago    time.Duration
+		moved  bool
+	}{
+		"all wait":                        {claims: []workflows.ClaimRef{ref("waits")}, ago: time.Hour},
+		"one has an instance":             {claims: []workflows.ClaimRef{ref("waits"), ref("launched")}, ago: time.Hour, moved: true},
+		"one is gone":                     {claims: []workflows.ClaimRef{ref("waits"), ref("gone")}, ago: time.Hour, moved: true},
+		"another one has its name now":    {claims: []workflows.ClaimRef{{Name: "waits", UID: "earlier"}}, ago: time.Hour, moved: true},
+		"just recorded: nothing is asked": {claims: []workflows.ClaimRef{ref("gone")}, ago: time.Second},
+	} {
+		now := time.Now()
+		if moved, err := acts.launcher.movedOn(t.Context(), test.claims, now.Add(-test.ago), now); moved != test.moved || err != nil {
+			t.Errorf("%s: moved on %v (%v), want %v", reason, moved, err, test.moved)
 		}
 	}
 }

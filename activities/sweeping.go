@@ -36,7 +36,9 @@ type sweeper struct {
 	metrics *SweepMetrics
 	// swept remembers what workflows were told.
 	swept swept
-	log   *zap.Logger
+	// checked remembers which listed workflows were asked for by id.
+	checked checked
+	log     *zap.Logger
 }
 
 // sweep is one comparison: instances and launched claims by provider id.

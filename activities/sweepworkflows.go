@@ -8,47 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
-	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/converter"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
-
-// list lists the running NodeClaim workflows and Drains, so that a large cluster does not cost a request for each.
-func (s *sweep) list(ctx context.Context) error {
-	s.listed = map[string]listedWorkflow{}
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("TenonCluster = '%s' AND WorkflowType IN ('%s', '%s') AND ExecutionStatus = 'Running'",
-		s.cluster, workflows.NodeClaimType, workflows.DrainType)}
-	for {
-		page, err := s.executions.ListWorkflow(ctx, request)
-		if err != nil {
-			return fmt.Errorf("list workflows: %w", err)
-		}
-		for _, running := range page.GetExecutions() {
-			s.listed[running.GetExecution().GetWorkflowId()] = listed(running)
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return nil
-		}
-	}
-}
-
-func listed(running *workflowpb.WorkflowExecutionInfo) listedWorkflow {
-	read := func(fields map[string]*commonpb.Payload, key string) (value string) {
-		if payload := fields[key]; payload != nil {
-			// A value that cannot be read counts as missing.
-			_ = converter.GetDefaultDataConverter().FromPayload(payload, &value)
-		}
-		return value
-	}
-	memo := running.GetMemo().GetFields()
-	return listedWorkflow{run: running.GetExecution().GetRunId(), started: running.GetStartTime().AsTime(), uid: read(memo, workflows.MemoUID),
-		clusterUID: read(memo, workflows.MemoClusterUID), instance: read(running.GetSearchAttributes().GetIndexedFields(), workflows.AttrInstance.GetName())}
-}
 
 // lives ends NodeClaim workflows whose claim is gone, because somebody removed its finalizer or the cluster was recreated
 // under its old name. The workflows drain their nodes, if they exist, and terminate their instances as usual.

@@ -39,6 +39,8 @@ type life struct {
 	pending                       string
 	// problem is what Temporal reports about a workflow that makes no progress.
 	problem string
+	// listedOnly is a workflow that the list shows and the server does not have.
+	listedOnly bool
 }
 
 // livesServer lists workflows and records what they were told.
@@ -46,6 +48,8 @@ type livesServer struct {
 	temporal.Client
 	lives []life
 	told  map[string]any
+	// started has the ids of the workflows that were started.
+	started []string
 	// old means that the server does not report problems.
 	old bool
 }
@@ -60,7 +64,7 @@ func payload(value any) *commonpb.Payload {
 
 func (s *livesServer) info(l *life) *workflowpb.WorkflowExecutionInfo {
 	return &workflowpb.WorkflowExecutionInfo{
-		Execution: &commonpb.WorkflowExecution{WorkflowId: l.id, RunId: "run"}, Status: l.status, StartTime: timestamppb.New(time.Now().Add(-l.age)),
+		Execution: &commonpb.WorkflowExecution{WorkflowId: l.id, RunId: "run of " + l.id}, Status: l.status, StartTime: timestamppb.New(time.Now().Add(-l.age)),
 		Memo:             &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoUID: payload(l.uid), workflows.MemoClusterUID: payload(l.clusterUID)}},
 		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{workflows.AttrInstance.GetName(): payload(l.instance)}},
 	}
@@ -91,7 +95,7 @@ func (s *livesServer) ListWorkflow(_ context.Context, request *workflowservice.L
 
 func (s *livesServer) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	for i := range s.lives {
-		if l := &s.lives[i]; l.id == id {
+		if l := &s.lives[i]; l.id == id && !l.listedOnly {
 			described := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: s.info(l)}
 			if l.pending != "" {
 				described.PendingActivities = []*workflowpb.PendingActivityInfo{{ActivityType: &commonpb.ActivityType{Name: l.pending}}}
@@ -108,6 +112,11 @@ func (s *livesServer) SignalWorkflow(_ context.Context, id, _, _ string, fact an
 	}
 	s.told[id] = fact
 	return nil
+}
+
+func (s *livesServer) ExecuteWorkflow(_ context.Context, options temporal.StartWorkflowOptions, _ any, _ ...any) (temporal.WorkflowRun, error) {
+	s.started = append(s.started, options.ID)
+	return nil, nil
 }
 
 const runs = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING

@@ -219,7 +219,7 @@ func TestTemporalConnection(t *testing.T) {
 		}},
 		{reason: "an API key is a secret and implies TLS", values: "settings: {clusterName: blue}\ntemporal: {apiKey: {existingSecret: key}}", want: map[string]string{
 			"TEMPORAL_ADDRESS": "temporal-frontend.temporal.svc:7233", "TEMPORAL_NAMESPACE": "tenon",
-			"TEMPORAL_API_KEY": "secret key/api-key", "TEMPORAL_TLS": "true",
+			"TENON_TEMPORAL_API_KEY_FILE": "/var/run/tenon/temporal-api-key/api-key", "TEMPORAL_TLS": "true", "secret key": "/var/run/tenon/temporal-api-key",
 		}},
 		{reason: "mutual TLS with a private authority", values: "settings: {clusterName: blue}\ntemporal: {tls: {enabled: true, existingSecret: tls, serverCA: true, serverName: x}}", want: map[string]string{
 			"TEMPORAL_ADDRESS": "temporal-frontend.temporal.svc:7233", "TEMPORAL_NAMESPACE": "tenon",
@@ -227,6 +227,7 @@ func TestTemporalConnection(t *testing.T) {
 			"TEMPORAL_TLS_CLIENT_CERT_PATH":    "/var/run/tenon/temporal-tls/tls.crt",
 			"TEMPORAL_TLS_CLIENT_KEY_PATH":     "/var/run/tenon/temporal-tls/tls.key",
 			"TEMPORAL_TLS_SERVER_CA_CERT_PATH": "/var/run/tenon/temporal-tls/ca.crt",
+			"secret tls":                       "/var/run/tenon/temporal-tls",
 		}},
 	}
 	for _, test := range tests {
@@ -234,13 +235,17 @@ func TestTemporalConnection(t *testing.T) {
 			t.Parallel()
 			deployment := find[appsv1.Deployment](t, render(t, test.values), "Deployment", "tenon")
 			got := map[string]string{}
-			for _, env := range deployment.Spec.Template.Spec.Containers[0].Env {
-				switch {
-				case !strings.HasPrefix(env.Name, "TEMPORAL_"):
-				case env.ValueFrom != nil:
-					got[env.Name] = "secret " + env.ValueFrom.SecretKeyRef.Name + "/" + env.ValueFrom.SecretKeyRef.Key
-				default:
+			worker := deployment.Spec.Template.Spec.Containers[0]
+			for _, env := range worker.Env {
+				if strings.HasPrefix(strings.TrimPrefix(env.Name, "TENON_"), "TEMPORAL_") {
 					got[env.Name] = env.Value
+				}
+			}
+			for _, volume := range deployment.Spec.Template.Spec.Volumes {
+				for _, mount := range worker.VolumeMounts {
+					if mount.Name == volume.Name && volume.Secret != nil {
+						got["secret "+volume.Secret.SecretName] = mount.MountPath
+					}
 				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -254,6 +259,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ reason, values, want string }{
 		{reason: "no cluster", values: "{}", want: "clusterName"},
+		{reason: "an evaluation has no TLS", values: "settings: {clusterName: blue}\ntemporal: {evaluation: {enabled: true}, tls: {enabled: true}}", want: "temporal.evaluation.enabled"},
 		{reason: "a setting nobody knows", values: "settings: {clusterName: blue, clustreEndpoint: x}", want: "clustreEndpoint"},
 		{reason: "a value at the top nobody knows", values: "settings: {clusterName: blue}\nreplica: 3", want: "replica"},
 		{reason: "not a policy", values: "settings: {clusterName: blue, minValuesPolicy: Loose}", want: "minValuesPolicy"},

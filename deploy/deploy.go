@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-//go:embed crds examples chart/rbac iam/*.json kwok
+//go:embed crds examples chart/rbac iam/*.json kwok temporal/values.yaml temporal/authorizer.yaml
 var files embed.FS
 
 // clusterPlaceholder stands for the cluster's name in the examples. Its form suits envsubst too.

@@ -67,6 +67,7 @@ func TestDryRun(t *testing.T) {
 	t.Run("chart", func(t *testing.T) {
 		dryRun(ctx, t, api, "defaults", render(t, "settings: {clusterName: blue}"+named))
 		dryRun(ctx, t, api, "everything", render(t, everything+named))
+		dryRun(ctx, t, api, "evaluation", render(t, "settings: {clusterName: blue}\ntemporal: {evaluation: {enabled: true}}"+named))
 		policy, err := os.ReadFile(filepath.Join("temporal", "networkpolicy.yaml"))
 		if err != nil {
 			t.Fatal(err)

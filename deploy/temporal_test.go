@@ -1,35 +1,15 @@
 package deploy_test
 
 import (
-	"os"
 	"testing"
 
-	"sigs.k8s.io/yaml"
+	"github.com/tenon-sh/tenon/deploy"
 )
 
 func TestTemporalValues(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("temporal/values.yaml")
+	values, err := deploy.Temporal()
 	if err != nil {
-		t.Fatal(err)
-	}
-	var values struct {
-		Server struct {
-			Config struct {
-				Persistence struct {
-					DefaultStore, VisibilityStore string
-					Datastores                    map[string]struct {
-						SQL struct{ DatabaseName, ConnectAddr, ExistingSecret, Password string }
-					}
-				}
-				Namespaces struct {
-					Create    bool
-					Namespace []struct{ Name, Retention string }
-				}
-			}
-		}
-	}
-	if err := yaml.Unmarshal(data, &values); err != nil {
 		t.Fatal(err)
 	}
 	config := values.Server.Config

@@ -10,6 +10,7 @@ const (
 	ControllerManager Component = "kube-controller-manager"
 	Scheduler         Component = "kube-scheduler"
 	Kwok              Component = "kwok"
+	Postgres          Component = "postgres"
 	Temporal          Component = "temporal"
 	EC2Sim            Component = "ec2sim"
 	Worker            Component = "worker"
@@ -20,5 +21,5 @@ func ControlPlane() []Component {
 	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
 }
 
-// All returns every component.
+// All returns every component but Postgres, which a lab has only with Options.Postgres.
 func All() []Component { return append(ControlPlane(), Temporal, EC2Sim, Worker) }

@@ -4,6 +4,8 @@
 // (Options.Provider), which makes Nodes itself. `tenon-lab dev` is the command line of this package; the end-to-end
 // tests start the parts they need.
 //
+// With Options.Postgres, Temporal is the released server on PostgreSQL, as production has it, instead.
+//
 // # One directory
 //
 // All of a lab's data is in one directory: what must survive (etcd's data, Temporal's SQLite file, the simulator's state,
@@ -32,5 +34,5 @@
 // # The files
 //
 // Reading order: component, options, users, layout, state, site, pki, child_linux, spawner, progress, process, leftover,
-// lock, files, health, resources, specs, startup, lab.
+// lock, files, health, resources, postgres, temporalserver, specs, startup, lab.
 package lab

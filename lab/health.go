@@ -103,7 +103,7 @@ func (s site) temporalServes(ctx context.Context) error {
 		return fmt.Errorf("connecting to Temporal: %w", err)
 	}
 	defer namespaces.Close()
-	if _, err := namespaces.Describe(ctx, client.DefaultNamespace); err != nil {
+	if _, err := namespaces.Describe(ctx, client.DefaultNamespace); err != nil && !refused(err) {
 		return fmt.Errorf("describing Temporal's namespace %s: %w", client.DefaultNamespace, err)
 	}
 	return nil

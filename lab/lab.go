@@ -142,6 +142,17 @@ func (l *Lab) Halt(c Component) error {
 	return nil
 }
 
+// Fail kills a component at once, as a machine that breaks does, and keeps it stopped until Resume.
+func (l *Lab) Fail(c Component) error {
+	p, err := l.process(c)
+	if err != nil {
+		return err
+	}
+	p.crash()
+	p.stop()
+	return nil
+}
+
 // Resume starts a halted component and waits until it is healthy. For a running component it only waits.
 func (l *Lab) Resume(ctx context.Context, c Component) error {
 	p, err := l.process(c)
@@ -170,6 +181,16 @@ func (l *Lab) Reconfigure(ctx context.Context, c Component, args ...string) erro
 		}
 	}
 	return l.Resume(ctx, c)
+}
+
+// Setenv sets the further variables of a component, as NAME=VALUE, in place of its Options.Env. They count from the next
+// Reconfigure on.
+func (l *Lab) Setenv(c Component, variables ...string) {
+	l.opts.Env = maps.Clone(l.opts.Env)
+	if l.opts.Env == nil {
+		l.opts.Env = map[Component][]string{}
+	}
+	l.opts.Env[c] = variables
 }
 
 // PID returns a component's current process id, or 0 while it is down.

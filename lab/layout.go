@@ -26,6 +26,8 @@ func (l layout) config(file string) string   { return l.path("config", file) }
 func (l layout) policies() string            { return l.path("config", "policies") }
 func (l layout) etcdData() string            { return l.path("etcd") }
 func (l layout) temporalDB() string          { return l.path("temporal.db") }
+func (l layout) postgresData() string        { return l.path("postgres") }
+func (l layout) postgresReady() string       { return l.path("postgres-ready") }
 func (l layout) ec2simState() string         { return l.path("ec2sim.json") }
 func (l layout) kubeconfig(user user) string { return l.path("config", string(user)+".kubeconfig") }
 

@@ -34,6 +34,10 @@ type Options struct {
 	// Provider is what runs the instances: ProviderAWS, which is the simulated EC2, or ProviderKwok, for which there is no
 	// simulator. ProviderAWS when empty. A directory keeps the provider it was first started with.
 	Provider string
+	// Postgres runs Temporal's released server on PostgreSQL, as deploy/temporal/values.yaml sets it up, in place of the
+	// development server. It has no web UI. PostgreSQL refuses to run as root: the user nobody runs it then, and has to
+	// be able to reach Dir, whose own mode is changed for that.
+	Postgres bool
 	// Components are the processes to run; all of them when empty. A component does not wait for one that is left out.
 	Components []Component
 	// Bare leaves the cluster without the custom resource definitions and the default NodePool and node class.
@@ -72,6 +76,9 @@ func (o *Options) complete() error {
 	if len(o.Components) == 0 {
 		o.Components = All()
 	}
+	if o.Postgres && slices.Contains(o.Components, Temporal) {
+		o.Components = append(slices.Clone(o.Components), Postgres)
+	}
 	switch o.Provider {
 	case "":
 		o.Provider = ProviderAWS
@@ -92,7 +99,7 @@ func (o *Options) complete() error {
 	}
 	for _, c := range o.Components {
 		if _, err := os.Stat(o.program(c)); err != nil {
-			return fmt.Errorf("the program of %s is missing, run `make lab build`: %w", c, err)
+			return fmt.Errorf("the program of %s is missing, run `make lab build`, and with PostgreSQL also `make lab-postgres`: %w", c, err)
 		}
 	}
 	return nil
@@ -101,7 +108,12 @@ func (o *Options) complete() error {
 // program returns the path of a component's binary.
 func (o *Options) program(c Component) string {
 	switch c {
+	case Postgres:
+		return o.postgres("postgres")
 	case Temporal:
+		if o.Postgres {
+			return filepath.Join(o.Bin, "temporal-server")
+		}
 		return filepath.Join(o.Bin, "temporal")
 	case EC2Sim, Worker:
 		return o.TenonLab

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,10 @@ type spec struct {
 	path  string
 	args  []string
 	env   []string
+	// runAs is the user who runs it; the one who runs the lab when nil.
+	runAs *syscall.Credential
+	// ending is the signal that stops it; SIGTERM when zero.
+	ending syscall.Signal
 	// prepare runs before every start; it may be nil.
 	prepare func(ctx context.Context) error
 	healthy func(ctx context.Context) error
@@ -72,7 +77,7 @@ func (p *process) start() {
 	go p.supervise(ctx, p.done)
 }
 
-// stop ends supervision and the child, with SIGTERM first and SIGKILL after stopGrace.
+// stop ends supervision and the child, with its signal first and SIGKILL after stopGrace.
 func (p *process) stop() {
 	p.mu.Lock()
 	cancel, done := p.cancel, p.done
@@ -81,7 +86,7 @@ func (p *process) stop() {
 		return
 	}
 	cancel()
-	_ = p.signal(syscall.SIGTERM)
+	_ = p.signal(cmp.Or(p.spec.ending, syscall.SIGTERM))
 	select {
 	case <-done:
 	case <-time.After(stopGrace):
@@ -171,6 +176,7 @@ func (p *process) run(ctx context.Context) error {
 	cmd.Env = p.spec.env
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr.Credential = p.spec.runAs
 	p.reserved.release(p.spec.ports...)
 	if err := p.launch(ctx, cmd); err != nil {
 		return err

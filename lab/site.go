@@ -64,6 +64,12 @@ func (s site) WorkerMetricsURL() string { return "http://" + s.state.address(por
 // TemporalAddress returns host and port of Temporal's gRPC frontend.
 func (s site) TemporalAddress() string { return s.state.address(portTemporal) }
 
+// PostgresAddress returns host and port of the PostgreSQL of a lab with Options.Postgres.
+func (s site) PostgresAddress() string { return s.state.address(portPostgres) }
+
+// PostgresData returns the directory of its data. It may be copied, replaced or removed while PostgreSQL is halted.
+func (s site) PostgresData() string { return s.layout.postgresData() }
+
 // TemporalData returns the path of Temporal's database. The file may be copied, replaced or removed while Temporal is
 // halted.
 func (s site) TemporalData() string { return s.layout.temporalDB() }

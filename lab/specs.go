@@ -17,7 +17,7 @@ type components struct {
 // specs returns the specs of all components, in the order in which they start.
 func (c components) specs() []spec {
 	specs := []spec{
-		c.etcd(), c.apiServer(), c.controllerManager(), c.scheduler(), c.kwok(), c.temporal(), c.ec2sim(), c.worker(),
+		c.etcd(), c.apiServer(), c.controllerManager(), c.scheduler(), c.kwok(), c.postgres(), c.temporal(), c.ec2sim(), c.worker(),
 	}
 	for i := range specs {
 		s := &specs[i]
@@ -197,6 +197,9 @@ func searchAttributes() []string {
 }
 
 func (c components) temporal() spec {
+	if c.opts.Postgres {
+		return c.temporalServer()
+	}
 	args := []string{
 		"server", "start-dev",
 		"--ip=127.0.0.1",

@@ -24,16 +24,17 @@ const (
 	portKwok              port = "kwok"
 	portTemporal          port = "temporal"
 	portTemporalUI        port = "temporal-ui"
+	portPostgres          port = "postgres"
 	portEC2Sim            port = "ec2sim"
 	portWorkerHealth      port = "worker-health"
 	portWorkerMetrics     port = "worker-metrics"
 )
 
 func allPorts() []port {
-	return []port{
+	return append(temporalServerPorts(), []port{
 		portEtcd, portEtcdPeer, portAPIServer, portControllerManager, portScheduler, portKwok,
-		portTemporal, portTemporalUI, portEC2Sim, portWorkerHealth, portWorkerMetrics,
-	}
+		portTemporal, portTemporalUI, portPostgres, portEC2Sim, portWorkerHealth, portWorkerMetrics,
+	}...)
 }
 
 // state is the part of a lab that its directory stores between starts.

@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -21,12 +22,27 @@ import (
 // the search attributes are still there.
 func TestTemporalResumes(t *testing.T) {
 	t.Parallel()
+	for name, postgres := range map[string]bool{"development server": false, "released server on PostgreSQL": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			temporalResumes(t, postgres)
+		})
+	}
+}
+
+func temporalResumes(t *testing.T, postgres bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
+	dir, err := os.MkdirTemp("", "tenon-lab-") //nolint:usetesting // PostgreSQL's user cannot reach the test's own directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	opts := lab.Options{
-		Dir:        t.TempDir(),
+		Dir:        dir,
 		Bin:        filepath.Join("..", "bin"),
 		Components: []lab.Component{lab.Temporal},
+		Postgres:   postgres,
 		Bare:       true,
 		Progress:   testWriter{t},
 	}

@@ -1,19 +1,21 @@
 #!/bin/sh
 # Builds one of the programs that the laboratory, the tests or make check run, and puts it into bin/:
 #
-#   tools/build.sh kubelab        etcd, kube-apiserver, scheduler, controller-manager, kwok and kubectl in one binary
-#   tools/build.sh temporal       the Temporal command-line tool with its development server and web UI
-#   tools/build.sh karpenter      unmodified Karpenter, which the tests compare with Tenon and hand clusters over to
-#   tools/build.sh nodeadm        nodeadm as in EKS's images, which checks the user data of nodes
-#   tools/build.sh helm           Helm
-#   tools/build.sh golangci-lint  the linters
-#   tools/build.sh workflowcheck  the check that workflows are deterministic
+#   tools/build.sh kubelab            etcd, kube-apiserver, scheduler, controller-manager, kwok and kubectl in one binary
+#   tools/build.sh temporal           the Temporal command-line tool with its development server and web UI
+#   tools/build.sh temporal-server    the Temporal server as it is released, which the tests run on PostgreSQL
+#   tools/build.sh temporal-sql-tool  the tool that creates and upgrades that server's tables
+#   tools/build.sh karpenter          unmodified Karpenter, which the tests compare with Tenon and hand clusters over to
+#   tools/build.sh nodeadm            nodeadm as in EKS's images, which checks the user data of nodes
+#   tools/build.sh helm               Helm
+#   tools/build.sh golangci-lint      the linters
+#   tools/build.sh workflowcheck      the check that workflows are deterministic
 #
 # A finished program is kept outside the tree under the hash of everything it is made of: its own sources, go.mod,
 # go.sum, this script, and the Go version. A second clone links it from there.
 set -eu
 
-name=${1:?usage: tools/build.sh kubelab|temporal|karpenter|nodeadm|helm|golangci-lint|workflowcheck}
+name=${1:?usage: tools/build.sh kubelab|temporal|temporal-server|temporal-sql-tool|karpenter|nodeadm|helm|golangci-lint|workflowcheck}
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin=$root/bin
 
@@ -33,6 +35,20 @@ kubelab)
 temporal)
 	duration="about three minutes"
 	package=github.com/temporalio/cli/cmd/temporal
+	flags="-trimpath -buildvcs=false"
+	export CGO_ENABLED=0
+	;;
+temporal-server)
+	duration="about a minute after the command-line tool, which shares most of its packages"
+	module=temporal
+	package=go.temporal.io/server/cmd/server
+	flags="-trimpath -buildvcs=false"
+	export CGO_ENABLED=0
+	;;
+temporal-sql-tool)
+	duration="half a minute after the command-line tool, which shares most of its packages"
+	module=temporal
+	package=go.temporal.io/server/cmd/tools/sql
 	flags="-trimpath -buildvcs=false"
 	export CGO_ENABLED=0
 	;;

@@ -18,7 +18,7 @@ func newDemoCommand() *cobra.Command {
 		Long: `Starts a laboratory (see "tenon-lab dev"), creates pending pods and waits for their nodes, drains a node by hand
 while a PodDisruptionBudget blocks it, scales everything to zero and waits until every node and instance is gone.
 It ends with a timeline, and exits 0 only if each step was observed.`,
-		Example: "  tenon-lab demo\n  tenon-lab demo --pods 500 --dir /tmp/demo",
+		Example: "  tenon-lab demo\n  tenon-lab demo --pods 500 --dir /tmp/demo\n  tenon-lab demo --postgres",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			executable, err := os.Executable()
@@ -37,6 +37,7 @@ It ends with a timeline, and exits 0 only if each step was observed.`,
 		},
 	}
 	cmd.Flags().IntVar(&options.Pods, "pods", 200, "how many pods become pending")
+	cmd.Flags().BoolVar(&options.Postgres, "postgres", false, "run Temporal's released server on PostgreSQL (make lab-postgres), instead of the development server")
 	cmd.Flags().StringVar(&options.Dir, "dir", "", "directory of the laboratory, kept afterwards (default: a temporary one)")
 	cmd.Flags().StringVar(&options.Bin, "bin", "", "directory that holds kubelab and temporal (default: this program's own)")
 	return cmd

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
@@ -156,8 +157,11 @@ func launchPrices(ctx context.Context, temporal client.Client, name workflows.Cl
 				return nil
 			}
 			first, err := history.Next()
+			if missing := new(serviceerror.NotFound); errors.As(err, &missing) {
+				return nil // the claim has no workflow yet, or none any more
+			}
 			if err != nil {
-				return ctx.Err() // the claim has no workflow yet, or none any more
+				return err
 			}
 			var in workflows.NodeClaimInput
 			if converter.GetDefaultDataConverter().FromPayloads(first.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in) == nil {

@@ -1,6 +1,7 @@
 // Package temporal connects the worker and the command line to a Temporal server by the SDK's standard configuration:
 // TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_..., or a profile of the configuration file that the
-// temporal command uses too. Tenon has no settings of its own for this.
+// temporal command uses too. Tenon has one setting of its own for this, the file of a key that is replaced now and then
+// (KeyFileVariable).
 //
 // The command line needs an answer (Dial). A worker does not: it starts while the server is away, and checks now and then
 // whether it answers (Server). Before the first worker starts, somebody prepares the namespace (Prepare).
@@ -43,7 +44,7 @@ func configuration(log *zap.Logger) (client.Options, error) {
 		options.Namespace = client.DefaultNamespace
 	}
 	options.Logger = NewLogger(log)
-	return options, nil
+	return options, keyFromFile(&options)
 }
 
 // refused describes why a connection failed, and names the settings that matter.

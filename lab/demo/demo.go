@@ -32,7 +32,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s := &story{Options: o, began: time.Now()}
 	s.say("starting a laboratory: Kubernetes, Temporal, a simulated EC2, Tenon")
-	l, err := lab.Start(ctx, lab.Options{Dir: o.Dir, Bin: o.Bin, TenonLab: o.TenonLab})
+	l, err := lab.Start(ctx, lab.Options{Dir: o.Dir, Bin: o.Bin, TenonLab: o.TenonLab, Postgres: o.Postgres})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,11 @@ func (s *story) tell(ctx context.Context, l *lab.Lab) error {
 		return fmt.Errorf("connect to the laboratory: %w", err)
 	}
 	s.lab = l
-	s.step("laboratory ready", "Temporal UI "+l.UIURL())
+	if s.Postgres {
+		s.step("laboratory ready", "Temporal on PostgreSQL at "+l.TemporalAddress())
+	} else {
+		s.step("laboratory ready", "Temporal UI "+l.UIURL())
+	}
 	for _, chapter := range []func(context.Context) error{s.scaleOut, s.drainByHand, s.scaleToZero} {
 		if err := chapter(ctx); err != nil {
 			return err

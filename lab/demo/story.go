@@ -26,6 +26,8 @@ type Options struct {
 	Dir string
 	// Bin is the directory that holds kubelab and temporal. TenonLab and Tenon are the paths of these programs.
 	Bin, TenonLab, Tenon string
+	// Postgres runs the lab's Temporal on PostgreSQL (see lab.Options).
+	Postgres bool
 	// Pods is the number of pods to create; at least 20.
 	Pods int
 	// Out receives the output.

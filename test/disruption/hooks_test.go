@@ -15,6 +15,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/hook"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 // hookScene is the scenario whose NodePool has hooks, and with it the namespace in which they may run Jobs.
@@ -111,6 +112,9 @@ func hookScenarios(l *laboratory) []scenario {
 		job := jobs.Items[0]
 		if job.Status.Succeeded != 1 || job.Spec.Template.Spec.NodeName != l.hooks.heard("up")[0].Node || !strings.HasPrefix(job.Name, "tenon-dump-") {
 			p.T.Errorf("Job %s on %s: %+v", job.Name, job.Spec.Template.Spec.NodeName, job.Status)
+		}
+		for _, run := range p.Runs(fmt.Sprintf("WorkflowType IN (%q, %q) AND NodePool = %q", workflows.DrainType, workflows.NodeClaimType, p.name)) {
+			p.Record(run, "hooks")
 		}
 	}
 	return []scenario{{

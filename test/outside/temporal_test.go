@@ -84,7 +84,8 @@ func temporalLost(w *world.World) {
 	}
 	w.Heal()
 	resume(w)
-	adopted(w, "lost", 4)
+	world.AwaitAdopted(w, 4)
+	w.AwaitRunning("lost", 4, time.Minute)
 	if more := len(w.Instances()) - launched; more != 1 {
 		w.T.Errorf("%d instances were launched for one pod", more)
 	}
@@ -116,37 +117,12 @@ func temporalRestored(w *world.World) {
 	}
 	copyFiles(w, saved, filepath.Dir(w.Lab.TemporalData()))
 	resume(w)
-	adopted(w, "restored", 3)
+	world.AwaitAdopted(w, 3)
+	w.AwaitRunning("restored", 3, time.Minute)
 	if more := len(w.Instances()) - launched; more != 0 {
 		w.T.Errorf("%d instances were launched for pods that ran", more)
 	}
 	empty(w, "restored")
-}
-
-// adopted waits until every claim has one running workflow, no other one runs, and the pods run.
-func adopted(w *world.World, namespace string, claims int) {
-	w.T.Helper()
-	began := time.Now()
-	w.Await("every claim to be adopted", 2*time.Minute, func() (bool, string) {
-		if len(w.Claims()) != claims {
-			return false, fmt.Sprintf("%d claims", len(w.Claims()))
-		}
-		var lives []string
-		for _, execution := range w.Executions("WorkflowType = 'NodeClaim' AND ExecutionStatus = 'Running'") {
-			lives = append(lives, execution.GetExecution().GetWorkflowId())
-		}
-		for _, claim := range w.Claims() {
-			if !slices.ContainsFunc(lives, func(id string) bool { return strings.HasSuffix(id, "/"+claim.Name) }) {
-				return false, claim.Name + " has no workflow"
-			}
-		}
-		return len(lives) == claims, fmt.Sprintf("%d workflows for %d claims", len(lives), claims)
-	})
-	w.T.Logf("every claim was adopted after %s", time.Since(began).Round(time.Second))
-	w.AwaitRunning(namespace, claims, time.Minute)
-	if living := len(w.Living()); living != claims {
-		w.T.Errorf("%d instances live, want %d", living, claims)
-	}
 }
 
 func halt(w *world.World) {

@@ -28,7 +28,7 @@ const (
 func (w *walker) rest() (wrong string) {
 	w.Heal()
 	w.release()
-	for _, component := range []lab.Component{lab.Etcd, lab.APIServer, lab.Temporal, lab.Worker} {
+	for _, component := range append(w.servers(), lab.Worker) {
 		if err := w.Lab.Resume(w.Context(), component); err != nil {
 			return err.Error()
 		}

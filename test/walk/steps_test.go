@@ -276,16 +276,24 @@ func killSecond(w *walker, _ *rand.Rand) string {
 	return "kill the second worker"
 }
 
-// servers are the components that everything else depends on.
-var servers = []lab.Component{lab.Temporal, lab.APIServer, lab.Etcd}
+// servers returns the components that everything else depends on.
+func (w *walker) servers() []lab.Component {
+	servers := []lab.Component{lab.Temporal, lab.APIServer, lab.Etcd}
+	if _, err := w.Lab.PID(lab.Postgres); err == nil {
+		servers = append(servers, lab.Postgres)
+	}
+	return servers
+}
 
 func killServer(w *walker, random *rand.Rand) string {
+	servers := w.servers()
 	server := servers[random.IntN(len(servers))]
 	return fmt.Sprintf("kill %s: %v", server, w.Lab.Kill(server, syscall.SIGKILL))
 }
 
 // stopServer suspends a server for a while.
 func stopServer(w *walker, random *rand.Rand) string {
+	servers := w.servers()
 	server, pause := servers[random.IntN(len(servers))], time.Duration(1+random.IntN(15))*time.Second
 	err := w.Lab.Kill(server, syscall.SIGSTOP)
 	w.later(pause, func() {

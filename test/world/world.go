@@ -54,6 +54,9 @@ type Options struct {
 	SchedulerQPS int
 	// Reads makes the API server also record what the workers read, for Requests.
 	Reads bool
+	// Postgres runs Temporal's released server on PostgreSQL (see lab.Options). The environment variable TENON_POSTGRES does so
+	// for every test.
+	Postgres bool
 	// Large reduces the load of thousands of nodes on the machine (see lab.Options).
 	Large bool
 }
@@ -106,6 +109,7 @@ func Start(t testing.TB, o Options) *World {
 	}
 	w := &World{T: t, tenon: labtest.Build(t, dir), options: lab.Options{
 		Dir: dir, Bin: bin, TenonLab: labtest.BuildLab(t, dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS, Large: o.Large, Provider: o.Provider,
+		Postgres: o.Postgres || os.Getenv("TENON_POSTGRES") != "",
 		Args: map[lab.Component][]string{
 			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log"), "--audit-log-maxsize=4096"},
 			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator, lab.Temporal: o.Temporal,

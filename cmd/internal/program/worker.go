@@ -39,7 +39,8 @@ them, the holder of a Lease, also watches the cluster for all.
 
 Every flag has an environment variable: TENON_CLUSTER for --cluster. Temporal is found through its own standard
 configuration (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_..., or a configuration file), AWS
-through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
+through AWS's, and Kubernetes through KUBECONFIG or the pod's service account. TENON_TEMPORAL_API_KEY_FILE names a file with
+the key for Temporal that may be replaced at any time.`,
 		Example: `  tenon worker --cluster my-eks-cluster
   TEMPORAL_ADDRESS=temporal:7233 TENON_CLUSTER=my-eks-cluster tenon worker`,
 		Args: cobra.NoArgs,

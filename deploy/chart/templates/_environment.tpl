@@ -87,19 +87,19 @@ templates in the settings that differ from cluster to cluster.
 {{/* The standard environment variables of Temporal's SDKs. */}}
 {{- define "tenon.temporalEnv" -}}
 {{- $temporal := .Values.temporal -}}
-{{- if not (or $temporal.tls.enabled $temporal.apiKey.existingSecret $temporal.insecure) -}}
+{{- if and $temporal.evaluation.enabled (or $temporal.tls.enabled $temporal.apiKey.existingSecret) -}}
+{{- fail "temporal.evaluation.enabled brings a server of its own, without TLS and without keys: leave out temporal.tls and temporal.apiKey, or the evaluation" -}}
+{{- end -}}
+{{- if not (or $temporal.tls.enabled $temporal.apiKey.existingSecret $temporal.insecure $temporal.evaluation.enabled) -}}
 {{- fail "Whoever can speak to Temporal, or listen in, owns your nodes. Set temporal.tls.enabled=true (or temporal.apiKey), or temporal.insecure=true if the network between the workers and Temporal is yours alone" -}}
 {{- end -}}
 - name: TEMPORAL_ADDRESS
-  value: {{ required "temporal.address is required: host:port of Temporal's frontend" $temporal.address | quote }}
+  value: {{ include "tenon.temporalAddress" . | quote }}
 - name: TEMPORAL_NAMESPACE
   value: {{ $temporal.namespace | quote }}
 {{- with $temporal.apiKey.existingSecret }}
-- name: TEMPORAL_API_KEY
-  valueFrom:
-    secretKeyRef:
-      name: {{ . }}
-      key: {{ $temporal.apiKey.key }}
+- name: TENON_TEMPORAL_API_KEY_FILE
+  value: /var/run/tenon/temporal-api-key/{{ $temporal.apiKey.key }}
 {{- end }}
 {{- if or $temporal.tls.enabled $temporal.apiKey.existingSecret }}
 - name: TEMPORAL_TLS

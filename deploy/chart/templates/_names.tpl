@@ -66,3 +66,31 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end }}
+
+{{/* The name and the labels of the Temporal server that is there for an evaluation only. */}}
+{{- define "tenon.evaluationName" -}}
+{{- printf "%s-temporal" (include "tenon.fullname" . | trunc 54 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "tenon.evaluationSelectorLabels" -}}
+app.kubernetes.io/name: {{ printf "%s-temporal" (include "tenon.name" . | trunc 54 | trimSuffix "-") }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "tenon.evaluationLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "tenon.evaluationSelectorLabels" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.additionalLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* host:port of the Temporal server. */}}
+{{- define "tenon.temporalAddress" -}}
+{{- if .Values.temporal.evaluation.enabled -}}
+{{ include "tenon.evaluationName" . }}.{{ .Release.Namespace }}.svc:7233
+{{- else -}}
+{{ required "temporal.address is required: host:port of Temporal's frontend" .Values.temporal.address }}
+{{- end }}
+{{- end }}
