@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/tenon-sh/tenon/internal/codec"
 )
 
 func TestDialNamesTheAddress(t *testing.T) {
@@ -27,7 +29,7 @@ func TestDialNamesTheAddress(t *testing.T) {
 	t.Setenv("TEMPORAL_CONFIG_FILE", t.TempDir()+"/none.toml")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, err = Dial(ctx, zap.NewNop())
+	_, err = Dial(ctx, codec.Options{}, zap.NewNop())
 	if err == nil {
 		t.Fatal("connected to a server that does not run")
 	}
