@@ -54,6 +54,13 @@ controller:
 temporal:
   apiKey: {existingSecret: temporal-api-key}
   tls: {enabled: true, serverName: temporal.example, existingSecret: temporal-tls, serverCA: true}
+  codec: {existingSecret: codec-keys, key: "2026-11"}
+codecServer:
+  enabled: true
+  uiOrigin: https://temporal.example
+  token: {existingSecret: codec-token}
+  tls: {existingSecret: codec-tls}
+  networkPolicyFrom: [{namespaceSelector: {matchLabels: {team: platform}}}]
 `
 
 // karpenterValues is a values file for Karpenter's chart, with settings that Tenon has and settings that it does not have.
@@ -271,6 +278,9 @@ func TestBadValuesAreRefused(t *testing.T) {
 			values: "settings: {clusterName: blue, interruptionQueue: 'arn:aws:sqs:us-east-1:111122223333:blue'}", want: "interruptionQueue"},
 		{reason: "an address that is a URL", values: "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", want: "address"},
 		{reason: "a connection in the clear that nobody asked for", values: "settings: {clusterName: blue}\ntemporal: {namespace: fleet}", want: "temporal.insecure=true"},
+		{reason: "keys of which none encrypts", values: "settings: {clusterName: blue}\ntemporal: {insecure: true, codec: {existingSecret: keys}}", want: "temporal.codec.key"},
+		{reason: "a codec server without keys", values: "settings: {clusterName: blue}\ntemporal: {insecure: true}\ncodecServer: {enabled: true}", want: "temporal.codec.existingSecret"},
+		{reason: "an origin with a path", values: "settings: {clusterName: blue}\ncodecServer: {uiOrigin: 'https://temporal.example/ui'}", want: "uiOrigin"},
 		{reason: "an account that is said to exist but has no name",
 			values: "settings: {clusterName: blue}\nserviceAccount: {create: false}", want: "serviceAccount.name"},
 	}

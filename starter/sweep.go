@@ -38,7 +38,7 @@ func (s *sweep) keep(ctx context.Context) error {
 		if unknown != nil && ctx.Err() == nil {
 			s.log.Warn("whether there is anything to sweep is not known", zap.Error(unknown))
 		}
-		err := s.ensure(ctx, seen.due(fingerprint, unknown == nil, time.Now(), s.every) || first)
+		err := s.ensure(ctx, seen.due(fingerprint, unknown == nil, time.Now(), s.every) || first, first)
 		wait := s.every
 		switch {
 		case ctx.Err() != nil:
@@ -55,8 +55,9 @@ func (s *sweep) keep(ctx context.Context) error {
 	}
 }
 
-// ensure creates the Schedule, or updates the existing one. With trigger, it runs the sweep at once.
-func (s *sweep) ensure(ctx context.Context, trigger bool) error {
+// ensure creates the Schedule, or updates the existing one. With trigger, it runs the sweep at once. With anew, it writes the
+// Schedule in any case: a Schedule outlives every workflow, and would keep what it was written with encrypted with an old key.
+func (s *sweep) ensure(ctx context.Context, trigger, anew bool) error {
 	schedules := s.temporal.ScheduleClient()
 	options := s.options()
 	_, err := schedules.Create(ctx, options)
@@ -74,7 +75,7 @@ func (s *sweep) ensure(ctx context.Context, trigger bool) error {
 			return fmt.Errorf("unpause the sweep's schedule: %w", err)
 		}
 	}
-	if !upToDate(&there.Schedule, options) {
+	if anew || !upToDate(&there.Schedule, options) {
 		if err := handle.Update(ctx, client.ScheduleUpdateOptions{DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			now.Description.Schedule.Spec, now.Description.Schedule.Action = &options.Spec, options.Action
 			return &client.ScheduleUpdate{Schedule: &now.Description.Schedule}, nil

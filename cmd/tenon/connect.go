@@ -5,19 +5,32 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/tenon-sh/tenon/internal/codec"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
 )
 
+// temporalFlags are the flags of all commands that speak to a cluster's workflows.
+type temporalFlags struct {
+	cluster string
+	keys    codec.Options
+}
+
+func (f *temporalFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
+	f.keys.Flags(flags)
+}
+
 // connect connects to the cluster of the kubeconfig and to the Temporal server.
-func connect(ctx context.Context, cluster string) (kube.WithWatch, client.Client, error) {
-	if cluster == "" {
+func (f *temporalFlags) connect(ctx context.Context) (kube.WithWatch, client.Client, error) {
+	if f.cluster == "" {
 		return nil, nil, errors.New("which cluster? Give --cluster or TENON_CLUSTER, the name that its worker has")
 	}
 	restConfig, err := config.GetConfig()
@@ -28,7 +41,7 @@ func connect(ctx context.Context, cluster string) (kube.WithWatch, client.Client
 	if err != nil {
 		return nil, nil, err
 	}
-	connection, err := temporal.Dial(ctx, zap.NewNop())
+	connection, err := temporal.Dial(ctx, f.keys, zap.NewNop())
 	if err != nil {
 		return nil, nil, err
 	}

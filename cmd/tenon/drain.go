@@ -17,9 +17,10 @@ import (
 
 // drainFlags are the flags of the drain commands.
 type drainFlags struct {
-	cluster, output string
-	note, deadline  string
-	wait, keep      bool
+	temporalFlags
+	output         string
+	note, deadline string
+	wait, keep     bool
 }
 
 func newDrainCommand() *cobra.Command {
@@ -47,7 +48,7 @@ deadline, pods that would outlive it are deleted without regard to budgets and a
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "show progress until the node is drained, and gone where it is to go; exit 0 only then")
 	cmd.Flags().BoolVar(&flags.keep, "keep", false, "only drain: leave the NodeClaim and its instance alone")
 	cmd.Flags().StringVar(&flags.deadline, "deadline", "", "when the drain ends whatever is left: a duration from now (30m) or an RFC 3339 time")
-	cmd.PersistentFlags().StringVar(&flags.cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
+	flags.temporalFlags.add(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "", "output format: json")
 	cmd.AddCommand(newDrainStatusCommand(&flags), flags.noted(newDrainDeadlineCommand(&flags)))
 	for _, order := range []struct{ update, short string }{
@@ -150,7 +151,7 @@ func withDrains(flags *drainFlags, run func(context.Context, *drains, []string) 
 			return err
 		}
 		ctx := cmd.Context()
-		direct, connection, err := connect(ctx, flags.cluster)
+		direct, connection, err := flags.connect(ctx)
 		if err != nil {
 			return err
 		}

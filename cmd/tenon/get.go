@@ -57,7 +57,7 @@ the kube-scheduler found no node for, for at most 20 of them.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&flags.cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
+	flags.temporalFlags.add(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "", "output format: json")
 	cmd.PersistentFlags().StringVar(&flags.provider, "provider", program.ProviderAWS, "the worker's provider: aws or kwok")
 	cmd.PersistentFlags().StringVar(&flags.pool, "pool", "", "only what belongs to this NodePool; of pods, those on its nodes")
@@ -94,7 +94,7 @@ func (f *getFlags) look(ctx context.Context, progress io.Writer, reasons bool) (
 	default:
 		return nil, program.CheckProvider(f.provider)
 	}
-	_, connection, err := connect(ctx, f.cluster)
+	_, connection, err := f.connect(ctx)
 	if err != nil {
 		return nil, err
 	}

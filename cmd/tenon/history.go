@@ -30,7 +30,7 @@ in the way of drains; the rest are the pod itself and Kubernetes' Events, which 
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&flags.cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
+	flags.temporalFlags.add(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "", "output format: json")
 	node := func(ctx context.Context, i *inquiry, name string) error { return i.nodeHistory(ctx, name) }
 	cmd.AddCommand(

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/cmd/internal/program"
+	"github.com/tenon-sh/tenon/internal/codec"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -48,7 +49,7 @@ file. On Temporal Cloud, create the namespace in its console and let setup check
 			if retention < 24*time.Hour {
 				return fmt.Errorf("--retention %s: Temporal keeps closed workflows for a day at least", retention)
 			}
-			server, err := temporal.Connect(prometheus.NewRegistry(), zap.NewNop())
+			server, err := temporal.Connect(prometheus.NewRegistry(), codec.Options{}, zap.NewNop())
 			if err != nil {
 				return err
 			}

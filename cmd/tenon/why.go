@@ -15,7 +15,10 @@ import (
 )
 
 // whyFlags are the flags that all `tenon why` commands share.
-type whyFlags struct{ cluster, output string }
+type whyFlags struct {
+	temporalFlags
+	output string
+}
 
 func newWhyCommand() *cobra.Command {
 	var flags whyFlags
@@ -26,7 +29,7 @@ func newWhyCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&flags.cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
+	flags.temporalFlags.add(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "", "output format: json")
 	cmd.AddCommand(newWhyPodCommand(&flags), newWhyNodeCommand(&flags))
 	return cmd
@@ -50,7 +53,7 @@ func withInquiry(flags *whyFlags, run func(context.Context, *inquiry, string) er
 		if err := jsonOnly(flags.output); err != nil {
 			return err
 		}
-		direct, connection, err := connect(cmd.Context(), flags.cluster)
+		direct, connection, err := flags.connect(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -3,15 +3,15 @@ package page
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
+
+	"github.com/tenon-sh/tenon/internal/bearer"
 )
 
 const (
@@ -21,8 +21,6 @@ const (
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 	// cookie is the name of the cookie that a browser gets for the token.
 	cookie = "tenon-page"
-	// minToken is the least length of a token in bytes.
-	minToken = 16
 )
 
 // guard decides who may read.
@@ -33,15 +31,7 @@ func (g guard) token() (string, error) {
 	if g.tokenFile == "" {
 		return "", nil
 	}
-	content, err := os.ReadFile(g.tokenFile)
-	if err != nil {
-		return "", fmt.Errorf("read the page's token: %w", err)
-	}
-	token := strings.TrimSpace(string(content))
-	if len(token) < minToken {
-		return "", fmt.Errorf("the page's token in %s has %d characters; it must have at least %d", g.tokenFile, len(token), minToken)
-	}
-	return token, nil
+	return bearer.Read(g.tokenFile, "the page's token")
 }
 
 // wrap sets the headers of every answer, and refuses what only reads nothing or comes from elsewhere.
@@ -123,8 +113,8 @@ func (g guard) admits(r *http.Request) error {
 	case token == "":
 		return nil
 	}
-	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		if equal(given, token) {
+	if given, ok := bearer.Of(r); ok {
+		if bearer.Equal(given, token) {
 			return nil
 		}
 		return errWrongToken
@@ -133,7 +123,7 @@ func (g guard) admits(r *http.Request) error {
 	switch {
 	case err != nil:
 		return errNoToken
-	case !equal(given.Value, derived(token)):
+	case !bearer.Equal(given.Value, derived(token)):
 		return errWrongToken
 	}
 	return nil
@@ -144,10 +134,4 @@ func derived(token string) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	mac.Write([]byte("tenon page cookie"))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
-// equal compares in a time that tells neither content nor length.
-func equal(given, want string) bool {
-	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

@@ -68,7 +68,7 @@ func (t *teller) say(event *historypb.HistoryEvent, what, who, why string) {
 	t.events = append(t.events, Event{At: event.GetEventTime().AsTime(), Workflow: t.workflow, Run: t.run, What: what, Who: who, Why: why})
 }
 
-// read decodes payloads; what cannot be decoded, such as encrypted payloads, is left as it is.
+// read decodes payloads, which the connection has decrypted; what cannot be decoded is left as it is.
 func read(payloads *commonpb.Payloads, into any) {
 	_ = converter.GetDefaultDataConverter().FromPayloads(payloads, into)
 }

@@ -1,7 +1,7 @@
 // Package temporal connects the worker and the command line to a Temporal server by the SDK's standard configuration:
 // TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_..., or a profile of the configuration file that the
-// temporal command uses too. Tenon has one setting of its own for this, the file of a key that is replaced now and then
-// (KeyFileVariable).
+// temporal command uses too. Tenon has settings of its own beside it: the file of a key that is replaced now and then
+// (KeyFileVariable), and the keys with which payloads are encrypted (package codec).
 //
 // The command line needs an answer (Dial). A worker does not: it starts while the server is away, and checks now and then
 // whether it answers (Server). Before the first worker starts, somebody prepares the namespace (Prepare).
@@ -15,12 +15,26 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/tenon-sh/tenon/internal/codec"
 )
 
-// Dial connects to the Temporal server and checks that it answers and has the namespace. The error names the address.
-func Dial(ctx context.Context, log *zap.Logger) (client.Client, error) {
-	options, err := configuration(log)
+// Dial connects to the Temporal server and checks that it answers and has the namespace. The error names the address. Without
+// keys of its own, a person's command has the codec server of the configuration decrypt (TEMPORAL_CODEC_ENDPOINT and
+// TEMPORAL_CODEC_AUTH), as the temporal command does.
+func Dial(ctx context.Context, keys codec.Options, log *zap.Logger) (client.Client, error) {
+	options, remote, err := configuration(log)
+	if err != nil {
+		return nil, err
+	}
+	if keys.Directory == "" && remote.Endpoint != "" {
+		err = encode(&options, codec.NewRemote(remote.Endpoint, remote.Auth, options.Namespace), true)
+	} else {
+		err = encodeWith(&options, keys)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -31,11 +45,18 @@ func Dial(ctx context.Context, log *zap.Logger) (client.Client, error) {
 	return connection, nil
 }
 
-// configuration returns the SDK's standard configuration, with address and namespace filled in.
-func configuration(log *zap.Logger) (client.Options, error) {
-	options, err := envconfig.LoadDefaultClientOptions()
+// configuration returns the SDK's standard configuration, with address and namespace filled in, and the codec server that it
+// names.
+func configuration(log *zap.Logger) (options client.Options, remote envconfig.ClientConfigCodec, err error) {
+	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{})
 	if err != nil {
-		return options, fmt.Errorf("read Temporal's configuration: %w", err)
+		return options, remote, fmt.Errorf("read Temporal's configuration: %w", err)
+	}
+	if profile.Codec != nil {
+		remote = *profile.Codec
+	}
+	if options, err = profile.ToClientOptions(envconfig.ToClientOptionsRequest{}); err != nil {
+		return options, remote, fmt.Errorf("read Temporal's configuration: %w", err)
 	}
 	if options.HostPort == "" {
 		options.HostPort = client.DefaultHostPort
@@ -44,7 +65,25 @@ func configuration(log *zap.Logger) (client.Options, error) {
 		options.Namespace = client.DefaultNamespace
 	}
 	options.Logger = NewLogger(log)
-	return options, keyFromFile(&options)
+	return options, remote, keyFromFile(&options)
+}
+
+// encodeWith has a client encrypt with these keys. Without any it reads what is in clear only, and says so of the rest.
+func encodeWith(options *client.Options, keys codec.Options) error {
+	read, err := codec.New(keys)
+	if err != nil {
+		return err
+	}
+	return encode(options, read, read.Encrypts())
+}
+
+func encode(options *client.Options, with converter.PayloadCodec, encrypts bool) error {
+	interceptor, err := codec.Interceptor(with, encrypts)
+	if err != nil {
+		return fmt.Errorf("configure the codec: %w", err)
+	}
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(interceptor))
+	return nil
 }
 
 // refused describes why a connection failed, and names the settings that matter.

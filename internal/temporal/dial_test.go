@@ -7,10 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	sdk "go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/tenon-sh/tenon/internal/codec"
 )
 
 func TestDialNamesTheAddress(t *testing.T) {
@@ -27,7 +30,7 @@ func TestDialNamesTheAddress(t *testing.T) {
 	t.Setenv("TEMPORAL_CONFIG_FILE", t.TempDir()+"/none.toml")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, err = Dial(ctx, zap.NewNop())
+	_, err = Dial(ctx, codec.Options{}, zap.NewNop())
 	if err == nil {
 		t.Fatal("connected to a server that does not run")
 	}
@@ -35,6 +38,17 @@ func TestDialNamesTheAddress(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not name %q", err, want)
 		}
+	}
+}
+
+// TestDialNamesTheKeys shows that mistakes about keys are found before anybody is called.
+func TestDialNamesTheKeys(t *testing.T) {
+	t.Parallel()
+	if _, err := Dial(t.Context(), codec.Options{Directory: t.TempDir()}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "--codec-key-id") {
+		t.Errorf("without the name of a key the error is %v", err)
+	}
+	if _, err := Connect(prometheus.NewRegistry(), codec.Options{Directory: t.TempDir(), KeyID: "a"}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("without the key the error is %v", err)
 	}
 }
 

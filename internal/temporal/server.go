@@ -13,6 +13,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"github.com/tenon-sh/tenon/internal/codec"
 )
 
 // Server is a Temporal server that may not answer yet.
@@ -23,9 +25,10 @@ type Server struct {
 	log                *zap.Logger
 }
 
-// Connect returns a server without contacting it. The SDK's metrics are counted in the registry.
-func Connect(registry prometheus.Registerer, log *zap.Logger) (*Server, error) {
-	options, err := configuration(log)
+// Connect returns a server without contacting it. Payloads are encrypted with the keys. The SDK's metrics are counted in the
+// registry.
+func Connect(registry prometheus.Registerer, keys codec.Options, log *zap.Logger) (*Server, error) {
+	options, _, err := configuration(log)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +40,9 @@ func Connect(registry prometheus.Registerer, log *zap.Logger) (*Server, error) {
 		return nil, err
 	}
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(counted.intercept))
+	if err := encodeWith(&options, keys); err != nil {
+		return nil, err
+	}
 	lazy, err := client.NewLazyClient(options)
 	if err != nil {
 		return nil, fmt.Errorf("configure the client of Temporal at %s: %w", options.HostPort, err)

@@ -86,25 +86,32 @@ func listsAndHistories(t *testing.T, w *world.World, served, impossible story) {
 	}
 }
 
+// watched is the page of a running worker.
+type watched struct{ address, token string }
+
+// get asks the page as a reader does who has the token.
+func (p watched) get(ctx context.Context, t *testing.T, path string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+p.token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatalf("the page: %v", err)
+	}
+	return answer
+}
+
 // watchable reads the page of a running worker: it knows the node with its price, why a pod waits, and the launch, and asks
 // as tenon why does.
-func watchable(t *testing.T, w *world.World, address string, served, impossible story) {
+func watchable(t *testing.T, w *world.World, page watched, served, impossible story) {
 	t.Helper()
-	get := func(ctx context.Context, path string) *http.Response {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatalf("the page: %v", err)
-		}
-		return answer
-	}
 	// A new reader gets the whole view. What costs something is read only from the time on at which somebody watches.
 	look := func() (seen view.Cluster, watching context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
-		answer := get(ctx, "/api/events")
+		answer := page.get(ctx, t, "/api/events")
 		t.Cleanup(func() { _ = answer.Body.Close() })
 		lines := bufio.NewReader(answer.Body)
 		for {
@@ -147,7 +154,7 @@ func watchable(t *testing.T, w *world.World, address string, served, impossible 
 		"/api/nodes/" + url.PathEscape(served.NodeClaim):     "karpenter.sh/nodepool",
 		"/": "<title>Tenon</title>",
 	} {
-		answer := get(t.Context(), path)
+		answer := page.get(t.Context(), t, path)
 		text, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(html(string(text)), want) {

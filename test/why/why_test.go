@@ -54,8 +54,9 @@ type story struct {
 
 func TestWhyPod(t *testing.T) {
 	t.Parallel()
-	page := freeAddress(t)
-	w := world.Start(t, world.Options{WorkerEnv: []string{"TENON_UI_ADDRESS=" + page}})
+	hidden := newSecrets(t)
+	page := watched{freeAddress(t), hidden.never["the page's token"]}
+	w := world.Start(t, world.Options{Codec: true, WorkerEnv: append(hidden.env(t), "TENON_UI_ADDRESS="+page.address)})
 	prometheus := w.Prometheus()
 	w.Apply(pods)
 	w.Await("the pod that can be served runs", 3*time.Minute, func() (bool, string) {
@@ -148,6 +149,7 @@ func TestWhyPod(t *testing.T) {
 	}
 	classExcludes(t, w, why)
 	metricsAreShown(t, w, prometheus)
+	secretsStayHidden(t, w, page, hidden)
 }
 
 // classExcludes asks for an instance type that the NodePool allows and its class excludes: tenon why and the Event name the

@@ -38,6 +38,8 @@ type World struct {
 	options  lab.Options
 	// tenon is the path of the production program.
 	tenon string
+	// Codec has the key that encrypts what Temporal keeps, if any does.
+	Codec Codec
 }
 
 // Options are the differences that a test wants.
@@ -59,6 +61,8 @@ type Options struct {
 	Postgres bool
 	// Large reduces the load of thousands of nodes on the machine (see lab.Options).
 	Large bool
+	// Codec has the worker, the commands and World.Temporal encrypt what Temporal keeps, with the key of World.Codec.
+	Codec bool
 }
 
 // auditPolicy makes the API server record every write, with its user, and nothing else.
@@ -116,6 +120,11 @@ func Start(t testing.TB, o Options) *World {
 		},
 		Env: map[lab.Component][]string{lab.Worker: o.WorkerEnv},
 	}}
+	if o.Codec {
+		w.Codec = newCodec(t, dir)
+		o.WorkerEnv = append(o.WorkerEnv, w.Codec.env()...)
+		w.options.Env[lab.Worker] = o.WorkerEnv
+	}
 	if !o.Large { // nobody measures the worker's memory
 		w.options.Env[lab.Worker] = append([]string{"GOGC=400"}, o.WorkerEnv...)
 	}
@@ -152,7 +161,8 @@ func (w *World) start() {
 	if w.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: worker.Scheme()}); err != nil {
 		w.T.Fatal(err)
 	}
-	if w.Temporal, err = temporal.Dial(temporal.Options{HostPort: w.Lab.TemporalAddress(), Logger: silent{}}); err != nil {
+	if w.Temporal, err = temporal.Dial(temporal.Options{HostPort: w.Lab.TemporalAddress(), Logger: silent{},
+		ConnectionOptions: temporal.ConnectionOptions{DialOptions: w.Codec.dial(w.T)}}); err != nil {
 		w.T.Fatal(err)
 	}
 }
@@ -400,6 +410,7 @@ func (w *World) Command(args ...string) *exec.Cmd {
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
+	cmd.Env = append(cmd.Env, w.Codec.env()...)
 	return cmd
 }
 

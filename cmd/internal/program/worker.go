@@ -16,6 +16,7 @@ import (
 	kubeconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/tenon-sh/tenon/internal/codec"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
 )
@@ -31,6 +32,7 @@ type Change func(to *worker.Connections, log *zap.Logger) (load []func(*config.L
 func NewWorkerCommand(build Build, change Change) *cobra.Command {
 	settings := worker.DefaultConfig()
 	var provider providerFlags
+	var keys codec.Options
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run a worker: the process that is deployed into a cluster",
@@ -61,16 +63,17 @@ the key for Temporal that may be replaced at any time.`,
 			if err := provider.validate(); err != nil {
 				return err
 			}
-			return runWorker(cmd.Context(), settings, provider, build, change)
+			return runWorker(cmd.Context(), settings, provider, keys, build, change)
 		},
 	}
 	settings.Flags(cmd.Flags())
 	provider.add(cmd.Flags())
+	keys.Flags(cmd.Flags())
 	return cmd
 }
 
-func runWorker(ctx context.Context, settings worker.Config, provider providerFlags, build Build, change Change) error {
-	log, err := newLogger(settings.LogLevel)
+func runWorker(ctx context.Context, settings worker.Config, provider providerFlags, keys codec.Options, build Build, change Change) error {
+	log, err := NewLogger(settings.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -84,12 +87,12 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 	sdk.SetBinaryChecksum(settings.BuildID)
 	klog.SetLogger(zapr.NewLogger(log))
 	logf.SetLogger(zapr.NewLogger(log))
-	log.Info("configuration", zap.String("version", build.Version), zap.Any("worker", settings), zap.String("provider", fmt.Sprintf("%+v", provider)))
+	log.Info("configuration", zap.String("version", build.Version), zap.Any("worker", settings), zap.String("provider", fmt.Sprintf("%+v", provider)), zap.Any("codec", keys))
 	kubernetes, err := kubeconfig.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API server (set KUBECONFIG, or run in a pod): %w", err)
 	}
-	server, err := temporal.Connect(prometheus.DefaultRegisterer, log)
+	server, err := temporal.Connect(prometheus.DefaultRegisterer, keys, log)
 	if err != nil {
 		return err
 	}
@@ -112,8 +115,8 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 	return worker.Run(ctx, settings, connections, log)
 }
 
-// newLogger logs JSON lines to standard error.
-func newLogger(level string) (*zap.Logger, error) {
+// NewLogger logs JSON lines to standard error.
+func NewLogger(level string) (*zap.Logger, error) {
 	parsed, err := zap.ParseAtomicLevel(level)
 	if err != nil {
 		return nil, fmt.Errorf("--log-level %q: must be debug, info, warn or error", level)

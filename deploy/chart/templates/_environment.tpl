@@ -120,3 +120,13 @@ templates in the settings that differ from cluster to cluster.
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* The keys with which Temporal's payloads are encrypted, for the worker and the codec server. */}}
+{{- define "tenon.codecEnv" -}}
+{{- with .Values.temporal.codec.existingSecret -}}
+- name: TENON_CODEC_KEYS
+  value: /var/run/tenon/codec-keys
+- name: TENON_CODEC_KEY_ID
+  value: {{ required "temporal.codec.key is required with temporal.codec.existingSecret: the entry of the Secret that encrypts" $.Values.temporal.codec.key | quote }}
+{{- end }}
+{{- end }}

@@ -20,10 +20,24 @@ app.kubernetes.io/name: {{ include "tenon.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* The name of the codec server's objects, and the labels by which they select its pods, which are not those of the workers. */}}
+{{- define "tenon.codecServer" -}}
+{{- printf "%s-codec-server" (include "tenon.fullname" . | trunc 50 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "tenon.codecServerSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "tenon.name" . | trunc 50 | trimSuffix "-" }}-codec-server
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{/* The labels of every object. */}}
 {{- define "tenon.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "tenon.selectorLabels" . }}
+{{ include "tenon.commonLabels" . }}
+{{- end }}
+
+{{- define "tenon.commonLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with .Values.additionalLabels }}
