@@ -45,6 +45,10 @@ templates in the settings that differ from cluster to cluster.
 - name: TENON_DISRUPTION_RATE
   value: {{ . | quote }}
 {{- end }}
+{{- with .Values.settings.prometheusURL }}
+- name: TENON_PROMETHEUS_URL
+  value: {{ tpl . $ | quote }}
+{{- end }}
 {{- with .Values.settings.interruptionQueue }}
 - name: TENON_INTERRUPTION_QUEUE
   value: {{ tpl . $ | quote }}
