@@ -199,9 +199,6 @@ func Illness(node *corev1.Node, policies []cloud.RepairPolicy) (what string, sin
 	return lifecycle.Illness(node, policies)
 }
 
-// IsNew says that a node was made since a rollout began and matches its target.
-func IsNew(n *Node, began time.Time) bool { return lifecycle.IsNew(n, began) }
-
 // JudgeRollout decides how far the rollout of a pool is.
 func JudgeRollout(f RolloutFacts) RolloutJudgement { return lifecycle.JudgeRollout(f) }
 

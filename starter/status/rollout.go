@@ -63,8 +63,15 @@ type Rollouts struct {
 	answers map[string]answer
 }
 
-// unready is since when a pod has not been Ready for good; ready is since when it has been again, zero while it is not.
-type unready struct{ since, ready time.Time }
+// unready is since when a pod has not been Ready for good; ready is since when it has been, zero while it is not. again says
+// that it was Ready before, and then was not.
+type unready struct {
+	since, ready time.Time
+	again        bool
+}
+
+// counts says that the pod is not Ready, or was not a moment ago and may not stay so.
+func (u unready) counts() bool { return u.ready.IsZero() || u.again }
 
 // answer is an answer of Prometheus, and what was asked.
 type answer struct {
@@ -109,8 +116,7 @@ func (r *Rollouts) pass(ctx context.Context) (time.Duration, error) {
 		return staleAgain, errors.Join(errs...)
 	}
 	snapshot := r.mirror.Snapshot()
-	r.look(snapshot)
-	next := time.Time{}
+	next := r.look(snapshot)
 	for _, pool := range rolled {
 		at, err := r.keep(ctx, pool, snapshot)
 		if err != nil {
@@ -126,8 +132,9 @@ func (r *Rollouts) pass(ctx context.Context) (time.Duration, error) {
 	return max(next.Sub(r.now()), statusEvery), errors.Join(errs...)
 }
 
-// look notes which pods are not Ready. What was seen before this replica led is not known, which only delays a verdict.
-func (r *Rollouts) look(snapshot *plan.Snapshot) {
+// look notes which pods are not Ready, and returns when one of them will have been Ready for long enough to be forgotten; zero
+// if none will. What was seen before this replica led is not known, which only delays a verdict.
+func (r *Rollouts) look(snapshot *plan.Snapshot) (next time.Time) {
 	seen, now := map[types.UID]unready{}, r.now()
 	for _, n := range snapshot.Nodes {
 		for _, pod := range n.Pods {
@@ -138,6 +145,7 @@ func (r *Rollouts) look(snapshot *plan.Snapshot) {
 			case !pod.Ready && !known:
 				was.since = now
 			case !pod.Ready:
+				was.again = was.again || !was.ready.IsZero()
 				was.ready = time.Time{}
 			case !known || !was.ready.IsZero() && now.Sub(was.ready) >= readyFor:
 				continue
@@ -145,9 +153,13 @@ func (r *Rollouts) look(snapshot *plan.Snapshot) {
 				was.ready = now
 			}
 			seen[pod.UID] = was
+			if forgotten := was.ready.Add(readyFor); was.again && !was.ready.IsZero() && (next.IsZero() || forgotten.Before(next)) {
+				next = forgotten
+			}
 		}
 	}
 	r.unready = seen
+	return next
 }
 
 // keep brings one NodePool up to date, and returns when to look again without a change. A conflict means that the mirror is
@@ -197,7 +209,9 @@ func (r *Rollouts) facts(pool *karpv1.NodePool, snapshot *plan.Snapshot) (plan.R
 		facts.Target = plan.RolloutTarget(pool, class, r.kind)
 	}
 	for uid, of := range r.unready {
-		facts.Unready[uid] = of.since
+		if of.counts() {
+			facts.Unready[uid] = of.since
+		}
 	}
 	for _, n := range snapshot.Nodes {
 		if n.Pool != pool.Name || !n.Managed() {

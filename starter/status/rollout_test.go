@@ -274,10 +274,19 @@ func TestRolloutOfPods(t *testing.T) {
 	pod(false)
 	w.is(time.Second, karpv1.RolloutBaking, "it waits for pod default/web on new node canary to be Ready")
 	pod(true)
-	w.is(time.Minute, karpv1.RolloutBaking, "")
+	w.is(50*time.Second, karpv1.RolloutBaking, "2 have drifted")
+	if message := w.pool().Condition(karpv1.ConditionTypeRollout).Message; strings.Contains(message, "waits") {
+		t.Errorf("a pod that has become Ready is waited for: %s", message)
+	}
 	pod(false)
-	w.is(30*time.Second, karpv1.RolloutBaking, "")
-	w.is(time.Minute+40*time.Second, karpv1.RolloutStopped, "pod default/web on new node canary has not been Ready for 3m0s")
+	w.is(30*time.Second, karpv1.RolloutBaking, "it waits for pod default/web")
+	pod(true)
+	w.is(10*time.Second, karpv1.RolloutBaking, "it waits for pod default/web")
+	if next := w.keeper.look(w.Snapshot()); !next.Equal(w.now.Add(readyFor)) {
+		t.Errorf("the next look is at %s, and the pod will have been Ready for a minute at %s", next, w.now.Add(readyFor))
+	}
+	pod(false)
+	w.is(time.Minute+30*time.Second, karpv1.RolloutStopped, "pod default/web on new node canary has not been Ready for 3m0s")
 }
 
 // TestRolloutQueryGates has Prometheus decide.
