@@ -61,11 +61,18 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replacemen
 }
 
 // checkNotStopped ends a replacement if somebody has paused the disruption of its nodes, or the launch of what replaces
-// them, since it was decided.
+// them, or the rollout that they are part of has stopped, since it was decided.
 func (r *replacer) checkNotStopped(ctx context.Context, in workflows.ReplacementCommand) error {
 	launched := make([]string, 0, len(in.Claims))
 	for i := range in.Claims {
 		launched = append(launched, in.Claims[i].NodePool)
+	}
+	halted, err := stops{r.objects}.rollouts(ctx, in.Reason, poolsOf(in.Nodes)...)
+	if err != nil {
+		return err
+	}
+	for _, why := range halted {
+		return giveUp(workflows.FailureChanged, "%s", why)
 	}
 	for scope, pools := range map[karpv1.PauseScope][]string{karpv1.PauseDisruption: poolsOf(in.Nodes), karpv1.PauseProvisioning: launched} {
 		stopped, err := stops{r.objects}.of(ctx, scope, pools...)

@@ -47,6 +47,17 @@ func (c *catalogue) offered(ctx context.Context) []plan.Pool {
 	return pools
 }
 
+// targets identify what the nodes of those NodePools are made from now that have a rollout.
+func (c *catalogue) targets(pools []*karpv1.NodePool) map[string]string {
+	targets := map[string]string{}
+	for _, pool := range pools {
+		if _, some := pool.Annotations[karpv1.RolloutAnnotationKey]; some {
+			targets[pool.Name] = plan.RolloutTarget(pool, c.mirror.NodeClass(pool.Spec.Template.Spec.NodeClassRef.Name), c.cloud.Kind())
+		}
+	}
+	return targets
+}
+
 // sold returns the instance types that a claim can be launched as, as planning sees them. Overlays do not apply to a claim
 // without a NodePool.
 func (c *catalogue) sold(ctx context.Context, claim *karpv1.NodeClaim, class cloud.NodeClass) ([]*cloud.InstanceType, error) {

@@ -25,7 +25,7 @@ type inputs struct {
 // of returns the planner's input for a snapshot.
 func (i *inputs) of(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
 	return plan.Input{Snapshot: snapshot, Pools: i.catalogue.pools(ctx), Unavailable: unavailable(refused), MinValues: i.minValues, Preferences: i.preferences,
-		Nominates: i.nominator.Works(), SpotToSpot: i.spotToSpot, Rate: i.rate}
+		Nominates: i.nominator.Works(), SpotToSpot: i.spotToSpot, Rate: i.rate, Targets: i.catalogue.targets(snapshot.NodePools)}
 }
 
 // unavailable converts what Provisioning remembers to what the planner reads.

@@ -246,10 +246,18 @@ func (r *retirer) notStopped(ctx context.Context, in workflows.RetireInput, cand
 	if err != nil {
 		return nil, err
 	}
+	halted, err := stops{r.objects}.rollouts(ctx, in.Reason, poolsOf(in.Nodes)...)
+	if err != nil {
+		return nil, err
+	}
 	var going []candidate
 	for _, c := range candidates {
+		why := halted[c.gone.NodePool]
 		if stop := stopped[c.gone.NodePool]; stop != nil {
-			result.Blocked = append(result.Blocked, c.gone.Node+": "+stop.String())
+			why = stop.String()
+		}
+		if why != "" {
+			result.Blocked = append(result.Blocked, c.gone.Node+": "+why)
 			result.Left = append(result.Left, c.gone)
 			continue
 		}

@@ -41,6 +41,32 @@ func (s stops) of(ctx context.Context, scope karpv1.PauseScope, pools ...string)
 	return found, nil
 }
 
+// rollouts says, by NodePool, why no node may go for a reason because its rollout is stopped.
+func (s stops) rollouts(ctx context.Context, reason string, pools ...string) (map[string]string, error) {
+	found := map[string]string{}
+	if reason != string(karpv1.DisruptionReasonDrifted) {
+		return found, nil
+	}
+	asked := map[string]bool{}
+	for _, name := range pools {
+		if asked[name] {
+			continue
+		}
+		asked[name] = true
+		pool, err := s.pool(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if pool == nil {
+			continue
+		}
+		if why := pool.RolloutStop(); why != "" {
+			found[name] = why
+		}
+	}
+	return found, nil
+}
+
 // everywhere reads what is paused in the whole cluster.
 func (s stops) everywhere(ctx context.Context) ([]karpv1.Pause, error) {
 	var list corev1.ConfigMap

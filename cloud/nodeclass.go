@@ -4,6 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // NodeClass is an object of a provider's own kind that says how its nodes are set up, such as an EC2NodeClass. What Tenon
@@ -15,6 +17,10 @@ type NodeClass interface {
 	// Hash returns the hash of the parts of the spec whose change makes nodes drift. caBundle is the cluster's certificate
 	// bundle in base64 where the worker knows it, else "".
 	Hash(caBundle string) (string, error)
+	// Images returns the images that nodes were last found to boot from, and Selected the ids of whatever else the class was
+	// last found to select whose change makes nodes drift. Neither has an order.
+	Images() []karpv1.Image
+	Selected() []string
 	// StatusConditions returns the conditions of the status, one of which is Ready, to be read and changed in place.
 	StatusConditions() *[]metav1.Condition
 	// Condition returns the condition of a type, or nil. It points into the status.

@@ -194,6 +194,7 @@ func TestSettingsReachTheWorker(t *testing.T) {
 		{settings: "packing: cheapest", variable: "TENON_PACKING", want: "cheapest"},
 		{settings: "disruptionRate: 10%/10m", variable: "TENON_DISRUPTION_RATE", want: "10%/10m"},
 		{settings: "", variable: "TENON_DISRUPTION_RATE", want: ""},
+		{settings: "prometheusURL: 'http://prometheus.monitoring:9090'", variable: "TENON_PROMETHEUS_URL", want: "http://prometheus.monitoring:9090"},
 		{settings: "", variable: "TENON_FEATURE_GATES", want: "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=false,DynamicResources=false"},
 		{settings: "featureGates: {nodeRepair: true, staticCapacity: false}", variable: "TENON_FEATURE_GATES",
 			want: "NodeRepair=true,SpotToSpotConsolidation=false,NodeOverlay=false,DynamicResources=false"},
@@ -330,7 +331,7 @@ func TestNotesNameNoSettingOfTheChart(t *testing.T) {
 			chart.Settings[name] = "set"
 		}
 	}
-	maps.Copy(chart.Settings, map[string]any{"clusterEndpoint": "https://10.0.0.1", "clusterServiceCIDR": "10.100.0.0/16", "disruptionRate": "10%/10m"})
+	maps.Copy(chart.Settings, map[string]any{"prometheusURL": "http://prometheus.monitoring:9090", "clusterEndpoint": "https://10.0.0.1", "clusterServiceCIDR": "10.100.0.0/16", "disruptionRate": "10%/10m"})
 	set, err := yaml.Marshal(chart)
 	if err != nil {
 		t.Fatal(err)

@@ -85,6 +85,11 @@ type (
 	Expiry     = lifecycle.Expiry
 	Machine    = lifecycle.Machine
 	Mold       = lifecycle.Mold
+
+	RolloutFacts     = lifecycle.RolloutFacts
+	RolloutNode      = lifecycle.RolloutNode
+	RolloutAnswer    = lifecycle.RolloutAnswer
+	RolloutJudgement = lifecycle.RolloutJudgement
 )
 
 // Policies, and the effect of NodeOverlays on prices and capacity.
@@ -110,6 +115,7 @@ const (
 	CausePolicy    = model.CausePolicy
 	CausePrice     = model.CausePrice
 	CauseQuiet     = model.CauseQuiet
+	CauseRollout   = model.CauseRollout
 	CauseRoom      = model.CauseRoom
 )
 
@@ -187,6 +193,20 @@ func FindHeadroom(snapshot *Snapshot) place.Headroom { return place.FindHeadroom
 // FindRepairs finds the nodes that a policy calls unhealthy and tolerates no longer.
 func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Time) lifecycle.Repairs {
 	return lifecycle.FindRepairs(machines, policies, now)
+}
+
+// Illness returns what the conditions of a Node say is wrong with it by some policies, and since when; empty for a healthy
+// Node.
+func Illness(node *corev1.Node, policies []cloud.RepairPolicy) (what string, since time.Time) {
+	return lifecycle.Illness(node, policies)
+}
+
+// JudgeRollout decides how far the rollout of a pool is.
+func JudgeRollout(f RolloutFacts) RolloutJudgement { return lifecycle.JudgeRollout(f) }
+
+// RolloutTarget identifies what new nodes of a pool are made from; empty while that is not known.
+func RolloutTarget(pool *karpv1.NodePool, class cloud.NodeClass, kind cloud.Kind) string {
+	return lifecycle.Target(pool, class, kind)
 }
 
 // LowerBound returns a price, in US dollars per hour, that no plan can undercut if existing nodes take none of the

@@ -108,7 +108,8 @@
 // Reasons have an order, and a node is removed for the first that permits it: surplus of static pools, empty nodes
 // (disrupt/empty.go), expired and drifted nodes (disrupt/renew.go), underutilized nodes. Drift and graceful expiry
 // replace node by node, so that a node that cannot be removed does not stop the others; they do not wait for pods or
-// their budgets where the drain has a deadline. While there are new pods that no plan was made for, no node is
+// their budgets where the drain has a deadline. Where a pool has its nodes rolled out in steps, drifted nodes go only as
+// far as the step allows (lifecycle/rollout.go, disrupt/rollout.go). While there are new pods that no plan was made for, no node is
 // underutilized. Under the policy Balanced, a saving is weighed against the pods that move (disrupt/balance.go).
 //
 // # Consolidation

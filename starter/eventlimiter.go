@@ -137,6 +137,6 @@ func eventOf(v plan.Verdict) string {
 
 // kindOf numbers reason and cause of a verdict, below 64.
 func kindOf(v plan.Verdict) int {
-	causes := [...]plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer, plan.CauseQuiet, plan.CausePaused}
+	causes := [...]plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer, plan.CauseQuiet, plan.CausePaused, plan.CauseRollout}
 	return slices.Index(plan.DisruptionReasons(), v.Reason)*len(causes) + slices.Index(causes[:], v.Cause)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -65,6 +66,8 @@ type Config struct {
 	// DisruptionRate limits how many nodes of the cluster begin to be disrupted within a period, such as 10%/10m; empty
 	// means no limit.
 	DisruptionRate string
+	// PrometheusURL is where Prometheus answers the queries of rollouts; empty where it is not known.
+	PrometheusURL string
 	// Observe has the worker only say what it would do. It takes no Lease, so that another controller can go on.
 	Observe bool
 	// HookURLs are the beginnings of the addresses that hooks of NodePools may call, and HookJobNamespaces the namespaces in
@@ -122,6 +125,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector keeps the heap within what the program's text leaves of it, unless GOMEMLIMIT is set, and the cache of workflows takes about 6 % of it (default: none)")
+	flags.StringVar(&c.PrometheusURL, "prometheus-url", c.PrometheusURL, "address of the Prometheus that answers the queries of rollouts ("+karpv1.RolloutQueryAnnotationKey+"), such as http://prometheus.monitoring:9090 (default: none, and such rollouts wait)")
 	flags.BoolVar(&c.Observe, "observe", c.Observe, "only say what would be done, in the log and in metrics, and do nothing: no Lease, no workflow, no write; a NodePool may be observed alone ("+karpv1.ObserveAnnotationKey+")")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
@@ -169,6 +173,8 @@ func (c *Config) Validate() error {
 	check(c.Rebalance == rebalanceIgnore || c.Rebalance == rebalanceReplace, "--rebalance %q: must be ignore or replace", c.Rebalance)
 	_, err := c.rate()
 	check(err == nil, "--disruption-rate %v", err)
+	address, err := url.Parse(c.PrometheusURL)
+	check(c.PrometheusURL == "" || err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https"), "--prometheus-url %q: must be an address such as http://prometheus.monitoring:9090", c.PrometheusURL)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.MemoryLimit.IsZero() || c.MemoryLimit.Value() >= minMemory, "--memory-limit %s: must be at least %dMi", c.MemoryLimit.String(), minMemory>>20)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")

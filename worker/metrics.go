@@ -17,6 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/internal/metrics"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/starter"
+	"github.com/tenon-sh/tenon/starter/status"
 	"github.com/tenon-sh/tenon/worker/clustermetrics"
 )
 
@@ -73,16 +74,18 @@ type partMetrics struct {
 	interruptions *starter.InterruptionMetrics
 	pauses        *starter.PauseMetrics
 	observations  *starter.ObservationMetrics
+	rollouts      *status.RolloutMetrics
 }
 
 // newPartMetrics registers them.
 func newPartMetrics(registry prometheus.Registerer) (m partMetrics, err error) {
-	var errs [5]error
+	var errs [6]error
 	m.sweeps, errs[0] = activities.NewSweepMetrics(registry)
 	m.growth, errs[1] = activities.NewGrowthMetrics(registry)
 	m.interruptions, errs[2] = starter.NewInterruptionMetrics(registry)
 	m.pauses, errs[3] = starter.NewPauseMetrics(registry)
 	m.observations, errs[4] = starter.NewObservationMetrics(registry)
+	m.rollouts, errs[5] = status.NewRolloutMetrics(registry)
 	return m, errors.Join(errs[:]...)
 }
 

@@ -178,7 +178,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, versions, exported, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
 			Disrupt: exported.observed(acts.Disrupt), Observe: acts.Observe, Observed: parts.observations, Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: parts.interruptions, Pauses: parts.pauses,
-			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud), Unhealthy: exported.unhealthy}, to.Cloud)
+			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud), Unhealthy: exported.unhealthy}, to.Cloud, parts.rollouts)
 	})
 	return ended(group)
 }
@@ -272,8 +272,12 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, acts *act
 
 // lead runs the starter and the loops that write status whenever this replica holds the Lease. A worker that is told to end
 // releases the Lease once it has settled, when nothing acts any more.
-func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, exported *exported, settled <-chan struct{}, edges starter.Config, provider cloud.Provider) error {
+func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, exported *exported, settled <-chan struct{}, edges starter.Config, provider cloud.Provider, rolloutMetrics *status.RolloutMetrics) error {
 	caBundle, err := status.ClusterCA(restConfig)
+	if err != nil {
+		return err
+	}
+	query, err := rolloutQuery(config.PrometheusURL)
 	if err != nil {
 		return err
 	}
@@ -300,6 +304,11 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 				conditions := status.NewNodeClaims(kind, edges.Kube, mirror, provider, edges.Log)
 				conditions.Events = edges.Events
 				return conditions.Run(ctx)
+			})
+			group.Go(func() error {
+				rollouts := status.NewRollouts(kind, edges.Kube, mirror, provider.RepairPolicies(), edges.Log)
+				rollouts.Query, rollouts.Events, rollouts.Metrics = query, edges.Events, rolloutMetrics
+				return rollouts.Run(ctx)
 			})
 			group.Go(func() error {
 				return status.NewNodeClasses(kind, mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)

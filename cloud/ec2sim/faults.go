@@ -115,7 +115,12 @@ func (r ReplyFault) matches(c *call) bool {
 type BootFault struct {
 	Occurrence
 	PoolPattern
+	Image string   `json:"image,omitempty"` // pattern of the image's name; empty matches any
 	After Duration `json:"after,omitempty"` // dying instances only: their age at death
+}
+
+func (f BootFault) strikesAt(q pool, im *image) bool {
+	return f.matches(q) && anyOr(f.Image, im.Name)
 }
 
 // Duration is a time.Duration whose JSON form is text, such as "1m30s".

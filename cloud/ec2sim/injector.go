@@ -117,21 +117,21 @@ func noCapacity(p pool, code string) error {
 	return refuse(code, "The pool %s in %s gives nothing.", p.instanceType, p.zone)
 }
 
-// bootFaults applies the boot faults to a new instance.
-func (in *injector) bootFaults(i *instance, now time.Time) {
+// bootFaults applies the boot faults to a new instance, which boots from an image.
+func (in *injector) bootFaults(i *instance, im *image, now time.Time) {
 	f, p := in.current(), i.pool()
 	for n, fault := range f.NeverRegister {
-		if fault.matches(p) && in.strikes(fault.Occurrence, "register", n) {
+		if fault.strikesAt(p, im) && in.strikes(fault.Occurrence, "register", n) {
 			i.BootAt, i.ReadyAt = time.Time{}, time.Time{}
 		}
 	}
 	for n, fault := range f.NeverReady {
-		if fault.matches(p) && in.strikes(fault.Occurrence, "ready", n) {
+		if fault.strikesAt(p, im) && in.strikes(fault.Occurrence, "ready", n) {
 			i.ReadyAt = time.Time{}
 		}
 	}
 	for n, fault := range f.Die {
-		if fault.matches(p) && in.strikes(fault.Occurrence, "die", n) {
+		if fault.strikesAt(p, im) && in.strikes(fault.Occurrence, "die", n) {
 			i.DieAt = now.Add(time.Duration(fault.After))
 		}
 	}

@@ -190,6 +190,21 @@ func TestBootFaults(t *testing.T) {
 	}
 }
 
+// TestBootFaultsOfAnImage has the instances of one image never be ready, and those of another never register.
+func TestBootFaultsOfAnImage(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	a := startJoining(t, client, ec2sim.Options{Faults: ec2sim.Faults{
+		NeverRegister: []ec2sim.BootFault{{Image: "*arm64*"}}, NeverReady: []ec2sim.BootFault{{Image: "*x86_64*"}},
+	}, ClusterEndpoint: "https://api"})
+	a.launchJoining(t, 1, "https://api")
+	await(t, "it has joined", a.allNodes("joined"))
+	readyAt, err := time.Parse(time.RFC3339, nodes(t, client)[0].Annotations[ec2sim.ReadyAtAnnotation])
+	if err != nil || time.Until(readyAt) < 24*time.Hour {
+		t.Errorf("a node that is never to be ready is ready at %v, %v", readyAt, err)
+	}
+}
+
 func TestPendingBootsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	path := stateFile(t)

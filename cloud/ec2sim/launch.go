@@ -143,7 +143,7 @@ func (l *launcher) newInstance(o *launchOrder, index int, now time.Time) *instan
 	}
 	i.BootAt = now.Add(l.bootDelay)
 	i.ReadyAt = i.BootAt.Add(l.readyDelay)
-	l.faults.bootFaults(i, now)
+	l.faults.bootFaults(i, o.image, now)
 	return i
 }
 

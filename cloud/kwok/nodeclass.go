@@ -72,6 +72,12 @@ func (l *NodeClassList) DeepCopyObject() runtime.Object {
 // Hash implements cloud.NodeClass. No change of a class makes its nodes drift.
 func (c *NodeClass) Hash(string) (string, error) { return karpv1.Hash(struct{}{}) }
 
+// Images implements cloud.NodeClass. There are none.
+func (c *NodeClass) Images() []karpv1.Image { return nil }
+
+// Selected implements cloud.NodeClass. A class selects nothing.
+func (c *NodeClass) Selected() []string { return nil }
+
 // StatusConditions implements cloud.NodeClass.
 func (c *NodeClass) StatusConditions() *[]metav1.Condition { return &c.Status.Conditions }
 

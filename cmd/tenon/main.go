@@ -36,6 +36,7 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newPauseCommand())
 	root.AddCommand(newPlanCommand())
 	root.AddCommand(newResumeCommand())
+	root.AddCommand(newRolloutCommand())
 	root.AddCommand(newSetupCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newWhyCommand())

@@ -13,6 +13,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/tenon-sh/tenon/internal/codec"
 )
 
 // listener records the authorization of each request.
@@ -47,7 +49,7 @@ func TestKeyIsReadFromAFileAgain(t *testing.T) {
 	t.Setenv("TEMPORAL_API_KEY", "from the environment")
 	t.Setenv("TEMPORAL_CONFIG_FILE", t.TempDir()+"/none.toml")
 	t.Setenv(KeyFileVariable, file)
-	if _, err := Connect(prometheus.NewRegistry(), zap.NewNop()); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := Connect(prometheus.NewRegistry(), codec.Options{}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("without the file: %v, want an error that names it", err)
 	}
 	write := func(key string) {
@@ -56,7 +58,7 @@ func TestKeyIsReadFromAFileAgain(t *testing.T) {
 		}
 	}
 	write("first\n")
-	connection, err := Connect(prometheus.NewRegistry(), zap.NewNop())
+	connection, err := Connect(prometheus.NewRegistry(), codec.Options{}, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,8 @@ type decision struct {
 	judge *judge
 	book  *budgets
 	rates rates
+	// rollouts say how many drifted nodes may be replaced.
+	rollouts *rollouts
 	// candidates are, by reason, the nodes that may be disrupted now or soon by their own rules.
 	candidates map[karpv1.DisruptionReason][]*candidate
 	// going are the nodes that are in a command.

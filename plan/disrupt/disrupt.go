@@ -17,7 +17,7 @@ import (
 // node is disrupted for the first reason that allows it: it is surplus in a static pool, empty, expired, drifted or
 // underutilized.
 func Disrupt(in model.Input) model.Disruption {
-	d := &decision{in: in, judge: newJudge(&in), rates: newRates(&in), candidates: map[karpv1.DisruptionReason][]*candidate{}, going: map[string]bool{}}
+	d := &decision{in: in, judge: newJudge(&in), rates: newRates(&in), rollouts: newRollouts(&in), candidates: map[karpv1.DisruptionReason][]*candidate{}, going: map[string]bool{}}
 	d.book = newBudgets(&in, d.judge.pools)
 	d.judgeAll()
 	d.overprovisioned()

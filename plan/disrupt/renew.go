@@ -27,7 +27,7 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 			continue
 		}
 		var claims []model.Claim
-		kept := d.book.refusal(c.node.Pool, reason)
+		kept := cmp.Or(d.rollouts.refusal(c.node, c.pool, reason), d.book.refusal(c.node.Pool, reason))
 		switch {
 		case kept != nil:
 		case d.relocations >= maxRelocations:
@@ -42,6 +42,7 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 		}
 		d.relocations++
 		d.book.take(c.node.Pool, reason, 1)
+		d.rollouts.take(c.node.Pool, reason)
 		why := "it has expired"
 		if reason == karpv1.DisruptionReasonDrifted {
 			why = "it has drifted"

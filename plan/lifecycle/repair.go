@@ -113,3 +113,17 @@ func unhealthy(node *corev1.Node, policies []cloud.RepairPolicy) (worst *corev1.
 	}
 	return worst, until
 }
+
+// Illness returns what the conditions of a Node say is wrong with it by some policies, however long it is tolerated, and
+// since when; empty for a healthy Node.
+func Illness(node *corev1.Node, policies []cloud.RepairPolicy) (what string, since time.Time) {
+	condition, _ := unhealthy(node, policies)
+	if condition == nil {
+		return "", time.Time{}
+	}
+	what = fmt.Sprintf("condition %s is %s", condition.Type, condition.Status)
+	if condition.Reason != "" {
+		what += " (" + condition.Reason + ")"
+	}
+	return what, condition.LastTransitionTime.Time
+}

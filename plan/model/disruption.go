@@ -86,6 +86,8 @@ const (
 	CauseNominated Cause = "Nominated"
 	// CausePaused says that a person has paused disruption, or has the NodePool only observed.
 	CausePaused Cause = "Paused"
+	// CauseRollout says that the rollout of the node's pool has not come to it, or is stopped.
+	CauseRollout Cause = "Rollout"
 	// CauseNone says that the reason does not apply to the node.
 	CauseNone Cause = "None"
 )

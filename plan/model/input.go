@@ -79,6 +79,9 @@ type Input struct {
 	// Settling are the NodePools in which Disrupt starts nothing: pods that were moved are not Ready yet, and the pool asks
 	// to wait for them (annotation tenon.sh/wait-for-ready).
 	Settling map[string]bool
+	// Targets identify what the nodes of NodePools with a rollout are made from now, by NodePool; empty where that is not
+	// known. Nil means that nobody has looked. Pack does not read it.
+	Targets map[string]string
 	// Begun are the nodes whose disruption began recently, by NodePool. Rate limits how many disruptions may begin in the
 	// whole cluster; nil means no limit.
 	Begun map[string][]karpv1.Begun

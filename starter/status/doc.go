@@ -8,6 +8,7 @@
 //	NodeOverlays   whether an overlay applies, and why not (nodeoverlay.go)
 //	ZonalShifts    Events on NodePools whose zones traffic leaves, or comes back to (zonalshift.go)
 //	NodeClaims     the conditions Drifted, Consolidatable and ConsistentStateFound (nodeclaim.go)
+//	Rollouts       how far the rollout of a pool's drifted nodes is, and what has stopped it (rollout.go)
 //	Buffers        how much of the room that a buffer asks for is there (buffer.go)
 //
 // All but Buffers run by themselves: most as loops that look at everything again (loop.go), and NodeClasses with a
@@ -15,5 +16,5 @@
 // capacity, already knows what is there.
 //
 // Reading order: loop, message, statichash, learntdevices, nodepool, nodeclass, nodeoverlay, zonalshift, wish, consistency, verdict, classspecs,
-// drift, nodeclaim, buffer.
+// drift, nodeclaim, rolloutmetrics, rollout, buffer.
 package status

@@ -18,7 +18,7 @@ const refusedType, lameType = "m5ad.large", "m5n.large"
 func faults() ec2sim.Faults {
 	return ec2sim.Faults{
 		Capacity:   []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: refusedType}}},
-		NeverReady: []ec2sim.BootFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: lameType}}},
+		NeverReady: []ec2sim.BootFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: lameType}}, lameImage()},
 	}
 }
 

@@ -166,6 +166,30 @@ func (in *EC2NodeClass) ReadyParts() []string {
 	return parts
 }
 
+// Images returns the images that were selected.
+func (in *EC2NodeClass) Images() []karpv1.Image {
+	var images []karpv1.Image
+	for i := range in.Status.AMIs {
+		images = append(images, karpv1.Image{ID: in.Status.AMIs[i].ID, Name: in.Status.AMIs[i].Name})
+	}
+	return images
+}
+
+// Selected returns the ids of the security groups, subnets and capacity reservations that were selected.
+func (in *EC2NodeClass) Selected() []string {
+	var ids []string
+	for i := range in.Status.SecurityGroups {
+		ids = append(ids, in.Status.SecurityGroups[i].ID)
+	}
+	for i := range in.Status.Subnets {
+		ids = append(ids, in.Status.Subnets[i].ID)
+	}
+	for i := range in.Status.CapacityReservations {
+		ids = append(ids, in.Status.CapacityReservations[i].ID)
+	}
+	return ids
+}
+
 // StatusConditions returns the conditions, to be read and changed in place.
 func (in *EC2NodeClass) StatusConditions() *[]metav1.Condition { return &in.Status.Conditions }
 

@@ -53,6 +53,10 @@ templates in the settings that differ from cluster to cluster.
 - name: TENON_HOOK_JOB_NAMESPACE
   value: {{ join "," . | quote }}
 {{- end }}
+{{- with .Values.settings.prometheusURL }}
+- name: TENON_PROMETHEUS_URL
+  value: {{ tpl . $ | quote }}
+{{- end }}
 {{- with .Values.settings.interruptionQueue }}
 - name: TENON_INTERRUPTION_QUEUE
   value: {{ tpl . $ | quote }}
