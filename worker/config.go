@@ -15,6 +15,7 @@ import (
 
 	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -67,8 +68,8 @@ type Config struct {
 	DisruptionRate string
 	// Observe has the worker only say what it would do. It takes no Lease, so that another controller can go on.
 	Observe bool
-	// LogLevel is debug, info, warn or error.
-	LogLevel string
+	// LogFormat is json or console. LogLevel is debug, info, warn or error, or a list of levels by component.
+	LogFormat, LogLevel string
 }
 
 // The values of Config.Rebalance.
@@ -86,7 +87,7 @@ func DefaultConfig() Config {
 		LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system",
 		SweepEvery: 2 * time.Minute, SweepMost: activities.SweepMost,
 		KubeQPS: 200, KubeBurst: 300,
-		Rebalance: rebalanceIgnore, LogLevel: "info",
+		Rebalance: rebalanceIgnore, LogFormat: logs.JSON, LogLevel: "info",
 	}
 }
 
@@ -118,8 +119,12 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector keeps the heap within what the program's text leaves of it, unless GOMEMLIMIT is set, and the cache of workflows takes about 6 % of it (default: none)")
 	flags.BoolVar(&c.Observe, "observe", c.Observe, "only say what would be done, in the log and in metrics, and do nothing: no Lease, no workflow, no write; a NodePool may be observed alone ("+karpv1.ObserveAnnotationKey+")")
-	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+	flags.StringVar(&c.LogFormat, "log-format", c.LogFormat, "json, or console for people")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error, also by component, such as info,planner=debug,aws=warn; the components are "+logs.ComponentNames())
 }
+
+// Logging returns how the process logs.
+func (c *Config) Logging() logs.Options { return logs.Options{Format: c.LogFormat, Levels: c.LogLevel} }
 
 // rate returns the parsed DisruptionRate; nil if it is empty.
 func (c *Config) rate() (*karpv1.DisruptionRate, error) {
@@ -166,6 +171,8 @@ func (c *Config) Validate() error {
 	check(err == nil, "--disruption-rate %v", err)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.MemoryLimit.IsZero() || c.MemoryLimit.Value() >= minMemory, "--memory-limit %s: must be at least %dMi", c.MemoryLimit.String(), minMemory>>20)
+	logging := c.Logging().Validate()
+	check(logging == nil, "%w", logging)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")
 	if c.Identity == "" {
 		c.Identity = os.Getenv("POD_NAME")

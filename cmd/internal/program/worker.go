@@ -16,6 +16,7 @@ import (
 	kubeconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
 )
@@ -69,7 +70,7 @@ through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
 }
 
 func runWorker(ctx context.Context, settings worker.Config, provider providerFlags, build Build, change Change) error {
-	log, err := newLogger(settings.LogLevel)
+	log, err := logs.New(settings.Logging(), os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -77,18 +78,19 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(workerGCPercent)
 	}
-	settings.LimitMemory(log)
+	process := log.Named(logs.Worker)
+	settings.LimitMemory(process)
 	// The SDK would otherwise hash this program, a quarter of a second of a processor at every start, for a name that
 	// versioned workers do not use.
 	sdk.SetBinaryChecksum(settings.BuildID)
-	klog.SetLogger(zapr.NewLogger(log))
-	logf.SetLogger(zapr.NewLogger(log))
-	log.Info("configuration", zap.String("version", build.Version), zap.Any("worker", settings), zap.String("provider", fmt.Sprintf("%+v", provider)))
+	klog.SetLogger(zapr.NewLogger(log.Named(logs.Kubernetes)))
+	logf.SetLogger(zapr.NewLogger(log.Named(logs.Kubernetes)))
+	process.Info("configuration", zap.String("version", build.Version), zap.Any("worker", settings), zap.String("provider", fmt.Sprintf("%+v", provider)))
 	kubernetes, err := kubeconfig.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API server (set KUBECONFIG, or run in a pod): %w", err)
 	}
-	server, err := temporal.Connect(prometheus.DefaultRegisterer, log)
+	server, err := temporal.Connect(prometheus.DefaultRegisterer, log.Named(logs.Temporal))
 	if err != nil {
 		return err
 	}
@@ -103,22 +105,10 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 	if provider.name == ProviderKwok {
 		err = provider.kwok.connect(&connections, settings.Cluster)
 	} else {
-		err = provider.aws.connect(ctx, &connections, settings.Cluster, load, log)
+		err = provider.aws.connect(ctx, &connections, settings.Cluster, load, log.Named(logs.AWS))
 	}
 	if err != nil {
 		return err
 	}
 	return worker.Run(ctx, settings, connections, log)
-}
-
-// newLogger logs JSON lines to standard error.
-func newLogger(level string) (*zap.Logger, error) {
-	parsed, err := zap.ParseAtomicLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("--log-level %q: must be debug, info, warn or error", level)
-	}
-	logging := zap.NewProductionConfig()
-	logging.Level = parsed
-	logging.Sampling = nil
-	return logging.Build()
 }
