@@ -35,6 +35,7 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newPlanCommand())
 	root.AddCommand(newResumeCommand())
 	root.AddCommand(newSetupCommand())
+	root.AddCommand(newSupportBundleCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newWhyCommand())
 	root.AddCommand(program.NewWorkerCommand(program.NewBuild(version, commit), nil))

@@ -98,6 +98,7 @@ func TestWhyPod(t *testing.T) {
 
 	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "asked")
 	listsAndHistories(t, w, served, impossible)
+	supportBundle(t, w, served)
 	watchable(t, w, page, served, impossible)
 
 	// People with kubectl read the same sentence.
