@@ -74,7 +74,6 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig := rest.CopyConfig(to.Kubernetes)
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
-	process := log.Named(logs.Worker)
 	exported := newExported(prometheus.DefaultRegisterer, to.Cloud.Kind(), config.BuildID, to.Commit)
 	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log.Named(logs.Mirror), Pauses: true, NodeOverlays: config.FeatureGates.NodeOverlay,
 		DynamicResources: config.FeatureGates.DynamicResources, Observer: exported.changes})
@@ -84,7 +83,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if to.LearnFrom != nil {
 		to.LearnFrom(func() []cloud.NodeReport { return reportsOf(mirror.Claims(), mirror.Node) })
 	}
-	lease, err := newFence(mirror.Fresh, prometheus.DefaultRegisterer, process)
+	lease, err := newFence(mirror.Fresh, prometheus.DefaultRegisterer, log.Named(logs.Worker))
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -132,11 +131,10 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	versions, err := newVersions(temporalRouter{to.Temporal, name}, route{name.Deployment(), config.BuildID}, prometheus.DefaultRegisterer, process)
+	versions, err := newVersions(temporalRouter{to.Temporal, name}, route{name.Deployment(), config.BuildID}, prometheus.DefaultRegisterer, log.Named(logs.Worker))
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	to.Interceptors = append([]interceptor.WorkerInterceptor{&activityLog{cluster: name, claim: mirror.Claim}}, to.Interceptors...)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mirror.Run(ctx) })
 	group.Go(func() error { return reach.run(ctx) })
@@ -150,13 +148,14 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		group.Go(func() error { return observe(ctx, mirror, probes, acts, parts.observations, log.Named(logs.Starter)) })
 		return ended(group)
 	}
+	group.Go(func() error { return trace(ctx, config, mirror, direct, to.Temporal, exported, log) })
 	group.Go(func() error { return versions.follow(ctx) })
 	group.Go(func() error {
 		defer close(settled)
 		if err := mirror.WaitSynced(ctx); err != nil {
 			return fmt.Errorf("wait for the mirror: %w", err)
 		}
-		process.Info("mirror synchronized", zap.Int("nodes", len(mirror.Nodes())), zap.Int("claims", len(mirror.Claims())))
+		log.Named(logs.Worker).Info("mirror synchronized", zap.Int("nodes", len(mirror.Nodes())), zap.Int("claims", len(mirror.Claims())))
 		probes.synced.Store(true)
 		if err := reach.await(ctx); err != nil {
 			return err
@@ -164,14 +163,10 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		if err := to.Server.CheckAttributes(ctx, workflows.Attributes()); err != nil {
 			return err
 		}
-		return lease.run(ctx, func(ctx context.Context) error {
-			acting, ctx := errgroup.WithContext(ctx)
-			acting.Go(func() error { return nominator.Run(ctx) })
-			acting.Go(func() error {
-				return versions.during(ctx, func(ctx context.Context, as sdk.DeploymentOptions) error { return poll(ctx, name, to, acts, as) })
-			})
-			return acting.Wait()
-		})
+		work := func(ctx context.Context, as sdk.DeploymentOptions) error {
+			return poll(ctx, name, to, mirror.Claim, acts, as)
+		}
+		return lease.run(ctx, func(ctx context.Context) error { return act(ctx, nominator, versions, work) })
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, versions, exported, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log.Named(logs.Starter), Events: events,
@@ -238,9 +233,17 @@ func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logg
 	return nominate.New(direct, mirror, versions.ServerVersion, limit, log), nil
 }
 
+// act is what a worker does while its deployment holds the Lease: it nominates pods, and works as the version that it is.
+func act(ctx context.Context, nominator *nominate.Nominator, versions *versions, work func(context.Context, sdk.DeploymentOptions) error) error {
+	acting, ctx := errgroup.WithContext(ctx)
+	acting.Go(func() error { return nominator.Run(ctx) })
+	acting.Go(func() error { return versions.during(ctx, work) })
+	return acting.Wait()
+}
+
 // poll runs workflows and activities as a version, or without one, until ctx ends. Activities wait for nodes and drains, so
 // there may be thousands at once, each of them a sleeping goroutine.
-func poll(ctx context.Context, name workflows.Cluster, to Connections, acts *activities.Activities, as sdk.DeploymentOptions) error {
+func poll(ctx context.Context, name workflows.Cluster, to Connections, claim func(string) *karpv1.NodeClaim, acts *activities.Activities, as sdk.DeploymentOptions) error {
 	failed := make(chan error, 1)
 	w := sdk.New(to.Temporal, name.TaskQueue(), sdk.Options{
 		MaxConcurrentActivityExecutionSize: 5000,
@@ -250,7 +253,7 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, acts *act
 		WorkerStopTimeout:                  10 * time.Second,
 		// On a busy machine, encoding a large input alone may take a second. A workflow task has ten.
 		DeadlockDetectionTimeout: 5 * time.Second,
-		Interceptors:             to.Interceptors,
+		Interceptors:             append([]interceptor.WorkerInterceptor{&activityLog{cluster: name, claim: claim}}, to.Interceptors...),
 		DeploymentOptions:        as,
 		OnFatalError:             func(err error) { failed <- err },
 	})

@@ -17,6 +17,7 @@ const (
 	Temporal   = "temporal"
 	Kubernetes = "kubernetes"
 	Page       = "page"
+	Tracing    = "tracing"
 	Worker     = "worker"
 )
 
@@ -43,6 +44,7 @@ func Components() []Component {
 		{Temporal, "Temporal's SDK, and whether the server answers"},
 		{Kubernetes, "the Kubernetes client libraries"},
 		{Page, "the page on which people watch the cluster"},
+		{Tracing, "traces of nodes and their export"},
 		{Worker, "the process: configuration, memory, fence, versions"},
 	}
 }

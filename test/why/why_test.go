@@ -55,7 +55,8 @@ type story struct {
 func TestWhyPod(t *testing.T) {
 	t.Parallel()
 	page := freeAddress(t)
-	w := world.Start(t, world.Options{WorkerEnv: []string{"TENON_UI_ADDRESS=" + page}})
+	traces := newReceiver(t)
+	w := world.Start(t, world.Options{WorkerEnv: []string{"TENON_UI_ADDRESS=" + page, "TENON_OTLP_ENDPOINT=" + traces.address}})
 	prometheus := w.Prometheus()
 	w.Apply(pods)
 	w.Await("the pod that can be served runs", 3*time.Minute, func() (bool, string) {
@@ -100,6 +101,7 @@ func TestWhyPod(t *testing.T) {
 	listsAndHistories(t, w, served, impossible)
 	supportBundle(t, w, served)
 	watchable(t, w, page, served, impossible)
+	traced(t, w, traces, served)
 
 	// People with kubectl read the same sentence.
 	w.Await("an Event says why", time.Minute, func() (bool, string) {
