@@ -57,6 +57,7 @@ import (
 	"github.com/tenon-sh/tenon/activities/nominate"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -83,7 +84,8 @@ type Config struct {
 	Metrics *Metrics
 	// Events records Kubernetes Events about nodes and pods.
 	Events record.EventRecorder
-	Log    *zap.Logger
+	// Log is where the parts log, each as its component; nil logs nothing.
+	Log *zap.Logger
 	// BatchIdle and BatchMost are the window in which pending pods are collected before they are planned.
 	BatchIdle, BatchMost time.Duration
 	// MinValues decides what happens to claims whose NodePool's minValues cannot be met.
@@ -130,44 +132,48 @@ var _ workflows.Activities = (*Activities)(nil)
 
 // New returns the activities of one cluster.
 func New(config Config) *Activities {
+	if config.Log == nil {
+		config.Log = zap.NewNop()
+	}
 	// Shared by several parts.
 	objects, events, executions := objects{config.Kube}, recorder{config.Events}, executions{config.Temporal}
-	mirror, provider, name, log := config.Mirror, config.Cloud, config.Cluster, config.Log
-	seen := seen{cluster: name, clusterUID: config.ClusterUID, mirror: mirror, log: log}
-	instances := instances{objects: objects, cloud: provider, log: log}
+	mirror, provider, name := config.Mirror, config.Cloud, config.Cluster
+	planning, lives, disrupting := config.Log.Named(logs.Planner), config.Log.Named(logs.NodeClaim), config.Log.Named(logs.Disruption)
+	seen := seen{cluster: name, clusterUID: config.ClusterUID, mirror: mirror, log: planning}
+	instances := instances{objects: objects, cloud: provider, log: lives}
 	catalogue := &catalogue{mirror: mirror, cloud: provider, nodePrice: config.NodePrice, packing: config.Packing}
 	inputs := &inputs{catalogue: catalogue, nominator: config.Nominator, minValues: config.MinValues, preferences: config.Preferences,
 		spotToSpot: config.SpotToSpot, rate: config.Rate}
 	keeper := &keeper{cluster: name, objects: objects, executions: executions}
-	evaluator := &evaluator{cluster: name, mirror: mirror, seen: seen, inputs: inputs, executions: executions, lately: lately{rate: config.Rate}, counts: config.Metrics, log: log}
-	remover := &remover{objects: objects, counts: config.Metrics, log: log}
-	undoer := &undoer{cluster: name, objects: objects, executions: executions, keeper: keeper, events: events, counts: config.Metrics, log: log}
+	evaluator := &evaluator{cluster: name, mirror: mirror, seen: seen, inputs: inputs, executions: executions, lately: lately{rate: config.Rate}, counts: config.Metrics, log: disrupting}
+	remover := &remover{objects: objects, counts: config.Metrics, log: disrupting}
+	undoer := &undoer{cluster: name, objects: objects, executions: executions, keeper: keeper, events: events, counts: config.Metrics, log: disrupting}
 	return &Activities{
 		planner: &planner{mirror: mirror, seen: seen, inputs: inputs, nominator: config.Nominator, explained: explained{events: events}, metrics: config.Growth, counts: config.Metrics,
-			creator:   &creator{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: log},
-			batchIdle: config.BatchIdle, batchMost: config.BatchMost, log: log},
+			creator:   &creator{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: planning},
+			batchIdle: config.BatchIdle, batchMost: config.BatchMost, log: planning},
 		evaluator:  evaluator,
 		answerer:   &answerer{mirror: mirror, inputs: inputs, evaluator: evaluator, plans: make(chan struct{}, answersAtOnce)},
-		launcher:   &launcher{objects: objects, catalogue: catalogue, cloud: provider, executions: executions, minValues: config.MinValues, events: events, log: log},
+		launcher:   &launcher{objects: objects, catalogue: catalogue, cloud: provider, executions: executions, minValues: config.MinValues, events: events, log: config.Log.Named(logs.Launch)},
 		finder:     &finder{cluster: name, objects: objects, mirror: mirror, cloud: provider, executions: executions},
-		joiner:     &joiner{objects: objects, mirror: mirror, catalogue: catalogue, instances: instances, keeper: keeper, nominator: config.Nominator, events: events, log: log},
-		drainer:    &drainer{drains: newDrains(config), objects: objects, log: log},
-		hooker:     &hooker{cluster: name, objects: objects, runner: config.Hooks, events: events, log: log},
-		deleter:    &deleter{objects: objects, counts: config.Metrics, log: log},
-		terminator: &terminator{objects: objects, mirror: mirror, cloud: provider, instances: instances, events: events, log: log},
+		joiner:     &joiner{objects: objects, mirror: mirror, catalogue: catalogue, instances: instances, keeper: keeper, nominator: config.Nominator, events: events, log: lives},
+		drainer:    &drainer{drains: newDrains(config), objects: objects, log: config.Log.Named(logs.Drain)},
+		hooker:     &hooker{cluster: name, objects: objects, runner: config.Hooks, events: events, log: config.Log.Named(logs.Drain)},
+		deleter:    &deleter{objects: objects, counts: config.Metrics, log: lives},
+		terminator: &terminator{objects: objects, mirror: mirror, cloud: provider, instances: instances, events: events, log: lives},
 		remover:    remover,
-		replacer:   &replacer{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: log},
+		replacer:   &replacer{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: disrupting},
 		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen, events: events},
-		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: log},
+		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: disrupting},
 		undoer:     undoer,
 		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer,
-			catalogue: catalogue, events: events, share: config.SweepMost, metrics: config.SweepMetrics, log: log},
+			catalogue: catalogue, events: events, share: config.SweepMost, metrics: config.SweepMetrics, log: config.Log.Named(logs.Sweep)},
 	}
 }
 
 // newDrains returns the Drains of the configured cluster.
 func newDrains(config Config) *Drains {
-	drains := &Drains{Client: config.Kube, Events: config.Events, Log: config.Log, counts: config.Metrics}
+	drains := &Drains{Client: config.Kube, Events: config.Events, Log: config.Log.Named(logs.Drain), counts: config.Metrics}
 	if config.Evictions != nil {
 		drains.Client = config.Evictions
 	}

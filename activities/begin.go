@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -55,7 +56,7 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replacemen
 	if err := r.markAll(ctx, in, in.Independent && activity.GetInfo(ctx).Attempt >= triesEach); err != nil {
 		return workflows.BeginResult{}, err
 	}
-	r.log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
+	logs.Of(ctx, r.log).Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
 		zap.Int("claims", len(in.Claims)), zap.Int("pods", in.Moves), zap.Float64("savesPerHour", in.SavesPerHour))
 	return result, nil
 }
@@ -100,7 +101,7 @@ func (r *replacer) markAll(ctx context.Context, in workflows.ReplacementCommand,
 		case err == nil, !in.Independent, !changed && (!oneStays || ctx.Err() != nil):
 			return err
 		case !changed:
-			r.log.Warn("a node cannot be marked, and is left out of its replacement", zap.String("replacement", in.ID), zap.String("node", in.Nodes[i].Node), zap.Error(err))
+			logs.Of(ctx, r.log).Warn("a node cannot be marked, and is left out of its replacement", zap.String("replacement", in.ID), zap.String("node", in.Nodes[i].Node), zap.Error(err))
 		}
 		left[i] = err
 		return nil

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -67,7 +68,7 @@ func (c *creator) create(ctx context.Context, in workflows.PlanInput, claims []p
 		return unasked[0]
 	}
 	result.Again = result.Again || len(unasked) > 0
-	c.tellRefused(claims, failed, result)
+	c.tellRefused(ctx, claims, failed, result)
 	c.mirror.Assume(made...)
 	for i, claim := range created {
 		if claim == nil {
@@ -149,7 +150,7 @@ func (c *creator) createClaim(ctx context.Context, planned plan.Claim, group, se
 }
 
 // tellRefused reports which NodePools' claims could not be created, in the plan's note and as an Event on each NodePool.
-func (c *creator) tellRefused(claims []plan.Claim, failed []error, result *workflows.PlanResult) {
+func (c *creator) tellRefused(ctx context.Context, claims []plan.Claim, failed []error, result *workflows.PlanResult) {
 	count, why := map[string]int{}, map[string]error{}
 	for i, err := range failed {
 		if err != nil {
@@ -160,7 +161,7 @@ func (c *creator) tellRefused(claims []plan.Claim, failed []error, result *workf
 	for _, pool := range slices.Sorted(maps.Keys(count)) {
 		text := fmt.Sprintf("%s could not be created: %v", counted(count[pool], "claim", "claims"), why[pool])
 		result.Note += fmt.Sprintf("\n- NodePool %s: %.*s", pool, maxWhy, text)
-		c.log.Warn("claims could not be created", zap.String("pool", pool), zap.Int("claims", count[pool]), zap.Error(why[pool]))
+		logs.Of(ctx, c.log).Warn("claims could not be created", zap.String("pool", pool), zap.Int("claims", count[pool]), zap.Error(why[pool]))
 		if object := c.mirror.NodePool(pool); object != nil {
 			c.events.tell(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: pool, UID: object.UID},
 				corev1.EventTypeWarning, "ClaimRefused", fmt.Sprintf("%.*s", maxWhy, text))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -61,7 +62,7 @@ func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput
 			return workflows.Ending{}, ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
 		d.counts.claimDeleted(claim, in.Reason)
-		d.log.Info("deleted claim", zap.String("claim", claim.Name), zap.String("reason", in.Reason))
+		logs.Of(ctx, d.log).Info("deleted claim", zap.String("claim", claim.Name), zap.String("reason", in.Reason))
 		return workflows.Ending{Reason: in.Reason, Deadline: claim.DrainDeadline(time.Now()), Deleting: true}, nil
 	}
 	return workflows.Ending{Reason: in.Reason, Deadline: claim.DrainDeadline(claim.DeletionTimestamp.Time), Deleting: true}, nil
@@ -91,7 +92,7 @@ func (d *deleter) stopped(ctx context.Context, claim *karpv1.NodeClaim, in workf
 	if again.IsZero() && (!in.Expires || !in.Deadline.IsZero()) {
 		again = time.Now().Add(askAgainStopped)
 	}
-	d.log.Info("a claim does not end for now", zap.String("claim", claim.Name), zap.String("reason", in.Reason), zap.Stringer("why", stop))
+	logs.Of(ctx, d.log).Info("a claim does not end for now", zap.String("claim", claim.Name), zap.String("reason", in.Reason), zap.Stringer("why", stop))
 	return workflows.Ending{Postponed: true, Again: again, Why: stop.String()}, nil
 }
 
@@ -125,7 +126,7 @@ func (d *deleter) expires(ctx context.Context, claim *karpv1.NodeClaim) (workflo
 	}
 	expiry := plan.ExpiryOf(claim, &pool, time.Now())
 	if expiry.Postponed {
-		d.log.Info("expired, and is to be replaced first", zap.String("claim", claim.Name), zap.String("pool", name), zap.Time("byForceAt", expiry.Again))
+		logs.Of(ctx, d.log).Info("expired, and is to be replaced first", zap.String("claim", claim.Name), zap.String("pool", name), zap.Time("byForceAt", expiry.Again))
 	}
 	return workflows.Ending{Postponed: expiry.Postponed, Again: expiry.Again, Deadline: expiry.Deadline}, nil
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -32,7 +33,7 @@ func (d *drainer) Evict(ctx context.Context, in workflows.EvictInput) (workflows
 		return result, err
 	}
 	if err := d.tellDraining(ctx, in, result); err != nil {
-		d.log.Warn("could not write the drain's state onto the claim", zap.String("claim", in.Claim), zap.String("node", in.Node), zap.Error(err))
+		logs.Of(ctx, d.log).Warn("could not write the drain's state onto the claim", zap.String("claim", in.Claim), zap.String("node", in.Node), zap.Error(err))
 	}
 	return result, nil
 }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -12,11 +13,12 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-func (p *pass) recordEviction(pod *corev1.Pod, deleted bool) {
-	p.Log.Info("pod removed from node", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("namespace", pod.Namespace),
+func (p *pass) recordEviction(ctx context.Context, pod *corev1.Pod, deleted bool) {
+	logs.Of(ctx, p.Log).Info("pod removed from node", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("namespace", pod.Namespace),
 		zap.String("pod", pod.Name), zap.String("reason", p.in.Reason), zap.Bool("forced", deleted))
 	reason := p.in.Reason
 	p.counts.podDrained(reason)
@@ -89,12 +91,12 @@ func digestOf(blockers []workflows.Blocker) string {
 }
 
 // announce tells people with kubectl what blocks the drain, if that has changed.
-func (p *pass) announce() {
+func (p *pass) announce(ctx context.Context) {
 	if p.digest == "" || p.digest == p.in.Known {
 		return
 	}
 	message := heldUp(p.result)
-	p.Log.Info("drain is blocked", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("blockers", message))
+	logs.Of(ctx, p.Log).Info("drain is blocked", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("blockers", message))
 	p.tell(p.node, corev1.EventTypeWarning, "FailedDraining", message)
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -61,14 +62,14 @@ func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (w
 	disrupted := e.lately.counted(snapshot, remembered(in.Disrupted, e.lately.get()))
 	input.Held, input.Settling, input.Begun = holds(in.Held, snapshot), settling(running), begun(disrupted)
 	found := e.answer(input)
-	result := e.commands(found, snapshot)
+	result := e.commands(ctx, found, snapshot)
 	e.counts.decided(result, found)
 	e.counts.evaluated(time.Since(began))
 	result.ClusterUID, result.Anew = e.seen.clusterUID, anew
 	result.Over, result.NextLook, result.Note, result.Again = over, found.NextLook, verdictNote(found), result.Again || found.Again
 	result.Disrupted = disrupted
 	e.lately.set(e.lately.counted(snapshot, result.Begun(snapshot.Time)))
-	e.log.Debug("evaluated", zap.Int("nodes", len(snapshot.Nodes)), zap.Int("removals", len(result.Commands)), zap.Int("replacements", len(result.Replacements)),
+	logs.Of(ctx, e.log).Debug("evaluated", zap.Int("nodes", len(snapshot.Nodes)), zap.Int("removals", len(result.Commands)), zap.Int("replacements", len(result.Replacements)),
 		zap.Int("underWay", len(running)))
 	return result, nil
 }
@@ -169,7 +170,7 @@ func settling(running []workflows.Running) map[string]bool {
 }
 
 // commands turns the planner's decisions into names, UIDs and complete claims, so that any worker can carry them out.
-func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) workflows.Evaluation {
+func (e *evaluator) commands(ctx context.Context, found plan.Disruption, snapshot *plan.Snapshot) workflows.Evaluation {
 	nodes := make(map[string]*plan.Node, len(snapshot.Nodes))
 	for _, node := range snapshot.Nodes {
 		nodes[node.Key()] = node
@@ -202,7 +203,7 @@ func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) wor
 		}
 		encoded, err := json.Marshal(replace)
 		if err != nil {
-			e.log.Error("a command cannot be encoded", zap.String("reason", replace.Reason), zap.Int("nodes", len(replace.Nodes)), zap.Error(err))
+			logs.Of(ctx, e.log).Error("a command cannot be encoded", zap.String("reason", replace.Reason), zap.Int("nodes", len(replace.Nodes)), zap.Error(err))
 			continue
 		}
 		if len(result.Replacements) == maxReplace || bytes+len(encoded) > replaceBytes && bytes > 0 {

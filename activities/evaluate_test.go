@@ -41,7 +41,7 @@ func TestCommandsAreFrozen(t *testing.T) {
 		{Reason: karpv1.DisruptionReasonDrifted, Nodes: []string{node("drifted", "careful")}, Replacements: []plan.Claim{{NodePool: "careful"}}, Moves: 2, Why: "so"},
 		{Reason: karpv1.DisruptionReasonUnderutilized, Nodes: []string{node("idle", "p")}},
 	}}
-	got := acts.commands(small, snapshot)
+	got := acts.commands(t.Context(), small, snapshot)
 	if len(got.Commands) != 1 || len(got.Replacements) != 2 || got.Again {
 		t.Fatalf("%+v", got)
 	}
@@ -66,7 +66,7 @@ func TestCommandsAreFrozen(t *testing.T) {
 			}
 			found.Commands = append(found.Commands, command)
 		}
-		got := acts.commands(found, snapshot)
+		got := acts.commands(t.Context(), found, snapshot)
 		if claims == 0 {
 			if len(got.Replacements) != 3 || len(got.Replacements[0].Nodes) != maxReplace || !got.Replacements[0].Independent || got.Again {
 				t.Errorf("what needs no launch does not go together: %d replacements", len(got.Replacements))

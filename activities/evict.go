@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -79,7 +80,7 @@ func (p *pass) run(ctx context.Context) error {
 		p.report(now, step)
 		held := p.held(now, step)
 		if step.ready.IsZero() && (p.over(now) || p.newsworthy(now) || held && p.digest == p.in.Known) {
-			p.announce()
+			p.announce(ctx)
 			if p.result.Waiting = held; held {
 				p.result.Again = step.Next
 				return p.note(ctx, noteBlocked(now))
@@ -157,7 +158,7 @@ func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) 
 		p.pods.latest = nil
 		return false, nil
 	}
-	p.Log.Info("tainted a draining node again after somebody had removed the taint", zap.String("node", node.Name), zap.String("claim", p.in.Claim))
+	logs.Of(ctx, p.Log).Info("tainted a draining node again after somebody had removed the taint", zap.String("node", node.Name), zap.String("claim", p.in.Claim))
 	p.node, p.pods.latest, p.cordoned = node, node, p.now()
 	return true, nil
 }
@@ -223,7 +224,7 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 		if due.answer.accepted && !due.counted {
 			accepted, due.counted = true, true
 			p.evicted.Add(1)
-			p.recordEviction(due.pod, due.delete)
+			p.recordEviction(ctx, due.pod, due.delete)
 		}
 	}
 	return accepted

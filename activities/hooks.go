@@ -13,6 +13,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/hook"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -111,7 +112,7 @@ func (h *hooker) run(ctx context.Context, next karpv1.Hook, node *corev1.Node, i
 	began := time.Now()
 	err := h.runner.Run(ctx, next, hook.About{Cluster: string(h.cluster), Node: in.Node, NodeUID: in.NodeUID, Claim: in.Claim, NodePool: in.NodePool,
 		ProviderID: node.Spec.ProviderID, Reason: in.Reason, Deadline: in.Deadline})
-	h.log.Info("ran hook", zap.String("hook", next.Name), zap.String("when", in.When), zap.String("node", in.Node), zap.String("pool", in.NodePool),
+	logs.Of(ctx, h.log).Info("ran hook", zap.String("hook", next.Name), zap.String("when", in.When), zap.String("node", in.Node), zap.String("pool", in.NodePool),
 		zap.Duration("took", time.Since(began)), zap.Error(err))
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -41,7 +42,7 @@ func (i instances) ownInstance(ctx context.Context, claim *karpv1.NodeClaim, beg
 		return began, err
 	}
 	own := workflows.ClaimInstance(i.cloud.Kind().Labels, claim)
-	i.log.Warn("another controller has launched the claim as well", zap.String("claim", claim.Name), zap.String("instance", own.ID), zap.String("ours", began.ID))
+	logs.Of(ctx, i.log).Warn("another controller has launched the claim as well", zap.String("claim", claim.Name), zap.String("instance", own.ID), zap.String("ours", began.ID))
 	if claimed {
 		return own, nil
 	}

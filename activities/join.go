@@ -21,6 +21,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -107,7 +108,7 @@ func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, inst
 	}); err != nil {
 		return nil, err
 	}
-	j.log.Info("launched", zap.String("claim", claim.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
+	logs.Of(ctx, j.log).Info("launched", zap.String("claim", claim.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
 		zap.String("instance", instance.ID), zap.String("type", instance.InstanceType), zap.String("zone", instance.Zone))
 	return labelled, nil
 }
@@ -230,7 +231,7 @@ func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim,
 		if node, err = j.objects.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim, expects) }); err != nil {
 			return nil, "", err
 		}
-		j.log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
+		logs.Of(ctx, j.log).Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
 	}
 	if !claim.IsTrue(karpv1.ConditionTypeRegistered) {
 		reason, message := j.unready(node, claim)
@@ -355,7 +356,7 @@ func (j *joiner) initialize(ctx context.Context, node *corev1.Node, claim *karpv
 	}); err != nil {
 		return err
 	}
-	j.log.Info("initialized", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
+	logs.Of(ctx, j.log).Info("initialized", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
 		zap.Int("nominated", nominated))
 	return nil
 }

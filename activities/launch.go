@@ -17,6 +17,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -156,7 +157,7 @@ func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInpu
 	result, err := l.cloud.Launch(ctx, in.Request)
 	switch cloud.KindOf(err) {
 	case "", cloud.InsufficientCapacity:
-		l.log.Info("fleet", zap.String("group", in.Request.Group), zap.Int("wanted", in.Request.Count), zap.Int("launched", len(result.Instances)),
+		logs.Of(ctx, l.log).Info("fleet", zap.String("group", in.Request.Group), zap.Int("wanted", in.Request.Count), zap.Int("launched", len(result.Instances)),
 			zap.Int("refused", len(result.Refused)))
 		return fleet(result), nil
 	case cloud.ParameterMismatch:
@@ -271,7 +272,7 @@ func (l *launcher) tellLaunchFailed(ctx context.Context, claims []*karpv1.NodeCl
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionUnknown, Reason: reason,
 				Message: fmt.Sprintf("%.*s", maxLaunchMessage, cause.Error())})
 		}); err != nil {
-			l.log.Warn("could not say why a claim is not launched", zap.String("claim", claim.Name), zap.Error(err))
+			logs.Of(ctx, l.log).Warn("could not say why a claim is not launched", zap.String("claim", claim.Name), zap.Error(err))
 		}
 	}
 }

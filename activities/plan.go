@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/activities/nominate"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -86,7 +87,7 @@ func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.P
 	}
 	p.explained.tellNominated(snapshot.Pending, claims, result.Groups)
 	p.counts.planCarriedOut(time.Since(began))
-	p.log.Info("planned", zap.String("plan", in.Plan), zap.Int("pending", len(snapshot.Pending)), zap.Int("claims", len(claims)), zap.Int("groups", len(result.Groups)),
+	logs.Of(ctx, p.log).Info("planned", zap.String("plan", in.Plan), zap.Int("pending", len(snapshot.Pending)), zap.Int("claims", len(claims)), zap.Int("groups", len(result.Groups)),
 		zap.Int("placed", len(packed.Placements)), zap.Int("unplaced", len(packed.Unplaced)), zap.Float64("pricePerHour", packed.PricePerHour()), zap.Duration("took", took))
 	return result, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -21,7 +22,7 @@ func (l *launcher) ReleaseClaims(ctx context.Context, in workflows.ReleaseClaims
 	for _, ref := range in.Claims {
 		failed = append(failed, l.release(ctx, ref, in))
 	}
-	l.log.Info("released claims", zap.Int("claims", len(in.Claims)), zap.String("reason", in.Reason), zap.String("message", in.Message))
+	logs.Of(ctx, l.log).Info("released claims", zap.Int("claims", len(in.Claims)), zap.String("reason", in.Reason), zap.String("message", in.Message))
 	return struct{}{}, errors.Join(failed...)
 }
 

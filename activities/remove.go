@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -114,13 +115,13 @@ func (r *remover) unmark(ctx context.Context, gone workflows.RemovedNode, reason
 // keepFailed removes the marks from a node that cannot be removed, and returns why it is kept. The next evaluation finds
 // the node again if there is still a reason to remove it.
 func (r *remover) keepFailed(ctx context.Context, gone workflows.RemovedNode, cause error) string {
-	r.log.Warn("could not remove a node", zap.String("node", gone.Node), zap.String("claim", gone.Claim.Name), zap.Error(cause))
+	logs.Of(ctx, r.log).Warn("could not remove a node", zap.String("node", gone.Node), zap.String("claim", gone.Claim.Name), zap.Error(cause))
 	node, err := r.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err == nil && node != nil {
 		_, err = r.objects.change(ctx, node, "give back", giveBack)
 	}
 	if err != nil { // the sweep removes the marks
-		r.log.Warn("could not take the marks off", zap.String("node", gone.Node), zap.Error(err))
+		logs.Of(ctx, r.log).Warn("could not take the marks off", zap.String("node", gone.Node), zap.Error(err))
 	}
 	return "it cannot be removed: " + cause.Error()
 }
@@ -191,7 +192,7 @@ func (r *remover) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflo
 		return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 	}
 	r.counts.claimDeleted(claim, reason)
-	r.log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
+	logs.Of(ctx, r.log).Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
 		zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -39,7 +40,7 @@ func (s seen) awaitClaims(ctx context.Context, version, clusterUID string) (anew
 		return false, nil
 	}
 	if clusterUID != "" && s.clusterUID != "" && clusterUID != s.clusterUID {
-		s.log.Warn("dropped what was known of another cluster of this name", zap.String("cluster", string(s.cluster)), zap.String("uid", s.clusterUID), zap.String("other", clusterUID))
+		logs.Of(ctx, s.log).Warn("dropped what was known of another cluster of this name", zap.String("cluster", string(s.cluster)), zap.String("uid", s.clusterUID), zap.String("other", clusterUID))
 		return true, nil
 	}
 	waiting, stop := context.WithTimeout(ctx, seenWithin)
@@ -57,6 +58,6 @@ func (s seen) awaitClaims(ctx context.Context, version, clusterUID string) (anew
 	if err := s.mirror.Fresh(freshEnough); err != nil {
 		return false, fmt.Errorf("wait for claims: %w", err)
 	}
-	s.log.Warn("dropped a resource version that never came; the cluster was restored or rebuilt", zap.String("version", version))
+	logs.Of(ctx, s.log).Warn("dropped a resource version that never came; the cluster was restored or rebuilt", zap.String("version", version))
 	return true, nil
 }

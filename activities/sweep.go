@@ -11,6 +11,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -62,7 +63,7 @@ func (w *sweeper) Sweep(ctx context.Context, in workflows.SweepInput) (workflows
 	s.stuck(ctx)
 	w.metrics.swept(s.result)
 	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped)+len(r.Relabelled)+len(r.Ended)+len(r.Collected)+len(r.Failed)+len(r.Stuck)+r.Withheld > 0 || r.Stopped != "" {
-		w.log.Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted), zap.Strings("ended", r.Ended),
+		logs.Of(ctx, w.log).Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted), zap.Strings("ended", r.Ended),
 			zap.Strings("lost", r.Lost), zap.Strings("nodes", r.Nodes), zap.Strings("unmarked", r.Unmarked), zap.Strings("dropped", r.Dropped), zap.Strings("relabelled", r.Relabelled),
 			zap.Strings("collected", r.Collected), zap.Strings("failed", r.Failed), zap.Strings("stuck", r.Stuck), zap.Int("withheld", r.Withheld), zap.String("stopped", r.Stopped))
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
+
+	"github.com/tenon-sh/tenon/internal/logs"
 )
 
 // maxTag limits how many instances one sweep names, because EC2 allows few such calls.
@@ -33,7 +35,7 @@ func (s *sweep) nameInstances(ctx context.Context) {
 			tags[tagName] = claim.Status.NodeName
 		}
 		if err := s.cloud.Tag(ctx, s.instances[id].ID, tags); err != nil {
-			s.log.Warn("could not name an instance", zap.String("instance", s.instances[id].ID), zap.String("claim", claim.Name), zap.Error(err))
+			logs.Of(ctx, s.log).Warn("could not name an instance", zap.String("instance", s.instances[id].ID), zap.String("claim", claim.Name), zap.Error(err))
 			return
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -79,7 +80,7 @@ func (t *terminator) Terminate(ctx context.Context, in workflows.TerminateInput)
 	if err := t.objects.releaseClaim(ctx, claim); err != nil {
 		return struct{}{}, err
 	}
-	t.log.Info("terminated", zap.String("claim", in.Claim.Name), zap.String("node", in.Node), zap.String("instance", in.Instance), zap.String("reason", in.Reason))
+	logs.Of(ctx, t.log).Info("terminated", zap.String("claim", in.Claim.Name), zap.String("node", in.Node), zap.String("instance", in.Instance), zap.String("reason", in.Reason))
 	return struct{}{}, nil
 }
 
@@ -179,7 +180,7 @@ func (t *terminator) keepClosed(ctx context.Context, providerID string, in workf
 		return
 	}
 	if _, err := t.objects.change(ctx, node, "cordon", cordonClaimed); err != nil {
-		t.log.Warn("could not close a node whose instance is ending", zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
+		logs.Of(ctx, t.log).Warn("could not close a node whose instance is ending", zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
 	}
 }
 
@@ -207,7 +208,7 @@ func (t *terminator) deleteStranded(ctx context.Context, providerID string, in w
 		}
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 		if err := t.objects.Delete(ctx, object, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			t.log.Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
+			logs.Of(ctx, t.log).Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
 		}
 	}
 }

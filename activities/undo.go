@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -58,7 +59,7 @@ func (u *undoer) UndoReplacement(ctx context.Context, in workflows.UndoInput) (w
 		return undone, err
 	}
 	u.counts.replacementUndone(len(in.Pools))
-	u.log.Warn("replacement taken back", zap.String("replacement", in.ID), zap.String("why", in.Why), zap.Strings("nodes", undone.Nodes),
+	logs.Of(ctx, u.log).Warn("replacement taken back", zap.String("replacement", in.ID), zap.String("why", in.Why), zap.Strings("nodes", undone.Nodes),
 		zap.Strings("deleted", undone.Claims), zap.Strings("kept", undone.Kept))
 	return undone, nil
 }

@@ -191,6 +191,13 @@ func TestSettingsReachTheWorker(t *testing.T) {
 		{settings: "interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'", variable: "TENON_INTERRUPTION_QUEUE",
 			want: "https://sqs.us-east-1.amazonaws.com/111122223333/blue"},
 		{settings: "nodePrice: 0.01", variable: "TENON_NODE_PRICE", want: "0.01"},
+		{settings: "", variable: "TENON_ENABLE_PROFILING", want: "false"},
+		{settings: "", variable: "TENON_OTLP_ENDPOINT", want: ""},
+		{settings: "otlpEndpoint: http://collector:4318", variable: "TENON_OTLP_ENDPOINT", want: "http://collector:4318"},
+		{settings: "traceSampling: 0.1", variable: "TENON_TRACE_SAMPLING", want: "0.1"},
+		{settings: "enableProfiling: true", variable: "TENON_ENABLE_PROFILING", want: "true"},
+		{settings: "", variable: "TENON_LOG_FORMAT", want: "json"},
+		{settings: "observe: false\nlogLevel: info,planner=debug", variable: "TENON_LOG_LEVEL", want: "info,planner=debug"},
 		{settings: "packing: cheapest", variable: "TENON_PACKING", want: "cheapest"},
 		{settings: "disruptionRate: 10%/10m", variable: "TENON_DISRUPTION_RATE", want: "10%/10m"},
 		{settings: "", variable: "TENON_DISRUPTION_RATE", want: ""},
@@ -273,6 +280,9 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{reason: "not a policy", values: "settings: {clusterName: blue, minValuesPolicy: Loose}", want: "minValuesPolicy"},
 		{reason: "not a way to pack", values: "settings: {clusterName: blue, packing: tight}", want: "packing"},
 		{reason: "a rate without a time", values: "settings: {clusterName: blue, disruptionRate: 10%}", want: "disruptionRate"},
+		{reason: "a level that nobody knows", values: "settings: {clusterName: blue}\nlogLevel: info,planner=loud", want: "logLevel"},
+		{reason: "a format that nobody knows", values: "settings: {clusterName: blue}\nlogFormat: text", want: "logFormat"},
+		{reason: "a receiver without a scheme", values: "settings: {clusterName: blue, otlpEndpoint: 'collector:4318'}", want: "otlpEndpoint"},
 		{reason: "a node that pays", values: "settings: {clusterName: blue, nodePrice: -1}", want: "nodePrice"},
 		{reason: "a gate that is no truth value", values: "settings: {clusterName: blue, featureGates: {nodeRepair: maybe}}", want: "nodeRepair"},
 		{reason: "a queue that is an ARN",
@@ -331,7 +341,7 @@ func TestNotesNameNoSettingOfTheChart(t *testing.T) {
 			chart.Settings[name] = "set"
 		}
 	}
-	maps.Copy(chart.Settings, map[string]any{"prometheusURL": "http://prometheus.monitoring:9090", "clusterEndpoint": "https://10.0.0.1", "clusterServiceCIDR": "10.100.0.0/16", "disruptionRate": "10%/10m"})
+	maps.Copy(chart.Settings, map[string]any{"prometheusURL": "http://prometheus.monitoring:9090", "clusterEndpoint": "https://10.0.0.1", "clusterServiceCIDR": "10.100.0.0/16", "disruptionRate": "10%/10m", "otlpEndpoint": "http://collector:4318"})
 	set, err := yaml.Marshal(chart)
 	if err != nil {
 		t.Fatal(err)

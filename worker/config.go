@@ -16,6 +16,8 @@ import (
 
 	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/logs"
+	"github.com/tenon-sh/tenon/internal/tracing"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -73,8 +75,12 @@ type Config struct {
 	// HookURLs are the beginnings of the addresses that hooks of NodePools may call, and HookJobNamespaces the namespaces in
 	// which they may run Jobs.
 	HookURLs, HookJobNamespaces []string
-	// LogLevel is debug, info, warn or error.
-	LogLevel string
+	// OTLPEndpoint is where traces go by OTLP; empty means OpenTelemetry's own variables, and without those nowhere.
+	// TraceSampling is the share of nodes that are traced.
+	OTLPEndpoint  string
+	TraceSampling float64
+	// LogFormat is json or console. LogLevel is debug, info, warn or error, or a list of levels by component.
+	LogFormat, LogLevel string
 }
 
 // The values of Config.Rebalance.
@@ -92,7 +98,7 @@ func DefaultConfig() Config {
 		LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system",
 		SweepEvery: 2 * time.Minute, SweepMost: activities.SweepMost,
 		KubeQPS: 200, KubeBurst: 300,
-		Rebalance: rebalanceIgnore, LogLevel: "info",
+		Rebalance: rebalanceIgnore, TraceSampling: 1, LogFormat: logs.JSON, LogLevel: "info",
 	}
 }
 
@@ -127,7 +133,18 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector keeps the heap within what the program's text leaves of it, unless GOMEMLIMIT is set, and the cache of workflows takes about 6 % of it (default: none)")
 	flags.StringVar(&c.PrometheusURL, "prometheus-url", c.PrometheusURL, "address of the Prometheus that answers the queries of rollouts ("+karpv1.RolloutQueryAnnotationKey+"), such as http://prometheus.monitoring:9090 (default: none, and such rollouts wait)")
 	flags.BoolVar(&c.Observe, "observe", c.Observe, "only say what would be done, in the log and in metrics, and do nothing: no Lease, no workflow, no write; a NodePool may be observed alone ("+karpv1.ObserveAnnotationKey+")")
-	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+	flags.StringVar(&c.OTLPEndpoint, "otlp-endpoint", c.OTLPEndpoint, "where to export a trace of each node to, by OTLP over HTTP, such as http://collector:4318 (default: what OTEL_EXPORTER_OTLP_ENDPOINT says, or nowhere)")
+	flags.Float64Var(&c.TraceSampling, "trace-sampling", c.TraceSampling, "share of nodes that are traced, from 0 to 1")
+	flags.StringVar(&c.LogFormat, "log-format", c.LogFormat, "json, or console for people")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error, also by component, such as info,planner=debug,aws=warn; the components are "+logs.ComponentNames())
+}
+
+// Logging returns how the process logs.
+func (c *Config) Logging() logs.Options { return logs.Options{Format: c.LogFormat, Levels: c.LogLevel} }
+
+// tracing returns where traces go.
+func (c *Config) tracing(version string) tracing.Options {
+	return tracing.Options{Endpoint: c.OTLPEndpoint, Share: c.TraceSampling, Cluster: c.Cluster, Version: version, Instance: c.Identity}
 }
 
 // rate returns the parsed DisruptionRate; nil if it is empty.
@@ -177,6 +194,10 @@ func (c *Config) Validate() error {
 	check(c.PrometheusURL == "" || err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https"), "--prometheus-url %q: must be an address such as http://prometheus.monitoring:9090", c.PrometheusURL)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.MemoryLimit.IsZero() || c.MemoryLimit.Value() >= minMemory, "--memory-limit %s: must be at least %dMi", c.MemoryLimit.String(), minMemory>>20)
+	logging := c.Logging().Validate()
+	check(logging == nil, "%w", logging)
+	traces := c.tracing("").Validate()
+	check(traces == nil, "%w", traces)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")
 	if c.Identity == "" {
 		c.Identity = os.Getenv("POD_NAME")

@@ -29,6 +29,13 @@ func TestValidatePlanning(t *testing.T) {
 		"Batch":     {reason: "a plan that only waits would be begun anew for ever", set: func(c *Config) { c.BatchMost = 2 * time.Minute }, fails: "--batch-max-duration 2m0s: must not be above 1m30s"},
 		"Image":     {reason: "an image's tag may be a build's name", set: func(c *Config) { c.BuildID = "v0.1.0-3-gabcdef0+arm" }},
 		"Slash":     {reason: "the mistake names the flag", set: func(c *Config) { c.BuildID = "release/1" }, fails: `--build-id "release/1"`},
+		"Levels":    {reason: "components may have levels of their own", set: func(c *Config) { c.LogLevel = "warn,planner=debug" }},
+		"Level":     {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.LogLevel = "loud" }, fails: `--log-level "loud"`},
+		"Format":    {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.LogFormat = "text" }, fails: `--log-format "text": must be json or console`},
+		"Traces":    {reason: "a collector's address", set: func(c *Config) { c.OTLPEndpoint, c.TraceSampling = "http://collector.monitoring:4318", 0.1 }},
+		"NoScheme":  {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.OTLPEndpoint = "collector:4318" }, fails: `--otlp-endpoint "collector:4318": must be an address such as http://collector:4318`},
+		"Password":  {reason: "what flags say is logged", set: func(c *Config) { c.OTLPEndpoint = "http://robot:sesame@collector:4318" }, fails: "--otlp-endpoint http://robot:xxxxx@collector:4318: has a password, which belongs into OTEL_EXPORTER_OTLP_HEADERS"},
+		"Sampling":  {reason: "a share, not a percentage", set: func(c *Config) { c.TraceSampling = 10 }, fails: "--trace-sampling 10: must be from 0 to 1"},
 		"NoTime":    {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.DisruptionRate = "10%" }, fails: `--disruption-rate "10%" must be nodes and a time of at most 24h0m0s, such as 30%/10m or 5/1h`},
 	} {
 		t.Run(name, func(t *testing.T) {

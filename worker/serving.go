@@ -45,13 +45,17 @@ func (p *probes) ready() error {
 	return errors.Join(p.mirror.Fresh(maxMirrorAge), p.reach.away(time.Now()))
 }
 
-// metricsHandler serves Prometheus metrics and, with profiles, Go's profiles of memory and time.
+// metricsHandler serves Prometheus metrics and, with profiles, Go's profiles of memory and time under the paths that Karpenter
+// serves them at.
 func metricsHandler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())
 	if profiles {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
 	return mux
 }

@@ -15,6 +15,12 @@ func TestProfilesAreServedToWhoAsksForThem(t *testing.T) {
 	}{
 		{profiles: false, path: "/metrics", want: http.StatusOK},
 		{profiles: false, path: "/debug/pprof/heap", want: http.StatusNotFound},
+		{profiles: false, path: "/debug/pprof/", want: http.StatusNotFound},
+		{profiles: false, path: "/debug/pprof/cmdline", want: http.StatusNotFound},
+		{profiles: false, path: "/debug/pprof/symbol", want: http.StatusNotFound},
+		{profiles: true, path: "/debug/pprof/cmdline", want: http.StatusOK},
+		{profiles: true, path: "/debug/pprof/goroutine", want: http.StatusOK},
+		{profiles: true, path: "/debug/pprof/symbol", want: http.StatusOK},
 		{profiles: true, path: "/metrics", want: http.StatusOK},
 		{profiles: true, path: "/debug/pprof/heap", want: http.StatusOK},
 	} {

@@ -40,6 +40,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/kwok"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/internal/hook"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/starter"
 	"github.com/tenon-sh/tenon/starter/status"
@@ -75,7 +76,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
 	exported := newExported(prometheus.DefaultRegisterer, to.Cloud.Kind(), config.BuildID, to.Commit)
-	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, Pauses: true, NodeOverlays: config.FeatureGates.NodeOverlay,
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log.Named(logs.Mirror), Pauses: true, NodeOverlays: config.FeatureGates.NodeOverlay,
 		DynamicResources: config.FeatureGates.DynamicResources, Observer: exported.changes})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -83,7 +84,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if to.LearnFrom != nil {
 		to.LearnFrom(func() []cloud.NodeReport { return reportsOf(mirror.Claims(), mirror.Node) })
 	}
-	lease, err := newFence(mirror.Fresh, prometheus.DefaultRegisterer, log)
+	lease, err := newFence(mirror.Fresh, prometheus.DefaultRegisterer, log.Named(logs.Worker))
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -111,7 +112,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	nominator, err := newNominator(fenced, mirror, log)
+	nominator, err := newNominator(fenced, mirror, log.Named(logs.Planner))
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -131,11 +132,11 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	reach, err := newReach(to.Server.Ask, prometheus.DefaultRegisterer, log)
+	reach, err := newReach(to.Server.Ask, prometheus.DefaultRegisterer, log.Named(logs.Temporal))
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	versions, err := newVersions(temporalRouter{to.Temporal, name}, route{name.Deployment(), config.BuildID}, prometheus.DefaultRegisterer, log)
+	versions, err := newVersions(temporalRouter{to.Temporal, name}, route{name.Deployment(), config.BuildID}, prometheus.DefaultRegisterer, log.Named(logs.Worker))
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -147,18 +148,19 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	settled := make(chan struct{})
 	group.Go(func() error { return serve(ctx, config.MetricsAddress, metricsHandler(config.EnableProfiling)) })
-	group.Go(func() error { return servePage(ctx, config, to, mirror, acts.WhyPods, log) })
+	group.Go(func() error { return servePage(ctx, config, to, mirror, acts.WhyPods, log.Named(logs.Page)) })
 	if config.Observe {
-		group.Go(func() error { return observe(ctx, mirror, probes, acts, parts.observations, log) })
+		group.Go(func() error { return observe(ctx, mirror, probes, acts, parts.observations, log.Named(logs.Starter)) })
 		return ended(group)
 	}
+	group.Go(func() error { return trace(ctx, config, mirror, direct, to.Temporal, exported, log) })
 	group.Go(func() error { return versions.follow(ctx) })
 	group.Go(func() error {
 		defer close(settled)
 		if err := mirror.WaitSynced(ctx); err != nil {
 			return fmt.Errorf("wait for the mirror: %w", err)
 		}
-		log.Info("mirror synchronized", zap.Int("nodes", len(mirror.Nodes())), zap.Int("claims", len(mirror.Claims())))
+		log.Named(logs.Worker).Info("mirror synchronized", zap.Int("nodes", len(mirror.Nodes())), zap.Int("claims", len(mirror.Claims())))
 		probes.synced.Store(true)
 		if err := reach.await(ctx); err != nil {
 			return err
@@ -166,19 +168,15 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		if err := to.Server.CheckAttributes(ctx, workflows.Attributes()); err != nil {
 			return err
 		}
-		return lease.run(ctx, func(ctx context.Context) error {
-			acting, ctx := errgroup.WithContext(ctx)
-			acting.Go(func() error { return nominator.Run(ctx) })
-			acting.Go(func() error {
-				return versions.during(ctx, func(ctx context.Context, as sdk.DeploymentOptions) error { return poll(ctx, name, to, acts, as) })
-			})
-			return acting.Wait()
-		})
+		work := func(ctx context.Context, as sdk.DeploymentOptions) error {
+			return poll(ctx, name, to, mirror.Claim, acts, as)
+		}
+		return lease.run(ctx, func(ctx context.Context) error { return act(ctx, nominator, versions, work) })
 	})
 	group.Go(func() error {
-		return lead(ctx, config, restConfig, mirror, lease, versions, exported, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
+		return lead(ctx, config, restConfig, mirror, lease, versions, exported, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log.Named(logs.Starter), Events: events,
 			Disrupt: exported.observed(acts.Disrupt), Observe: acts.Observe, Observed: parts.observations, Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: parts.interruptions, Pauses: parts.pauses,
-			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud), Unhealthy: exported.unhealthy}, to.Cloud, parts.rollouts)
+			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud), Unhealthy: exported.unhealthy}, to.Cloud, parts.rollouts, log.Named(logs.Status))
 	})
 	return ended(group)
 }
@@ -240,9 +238,17 @@ func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logg
 	return nominate.New(direct, mirror, versions.ServerVersion, limit, log), nil
 }
 
+// act is what a worker does while its deployment holds the Lease: it nominates pods, and works as the version that it is.
+func act(ctx context.Context, nominator *nominate.Nominator, versions *versions, work func(context.Context, sdk.DeploymentOptions) error) error {
+	acting, ctx := errgroup.WithContext(ctx)
+	acting.Go(func() error { return nominator.Run(ctx) })
+	acting.Go(func() error { return versions.during(ctx, work) })
+	return acting.Wait()
+}
+
 // poll runs workflows and activities as a version, or without one, until ctx ends. Activities wait for nodes and drains, so
 // there may be thousands at once, each of them a sleeping goroutine.
-func poll(ctx context.Context, name workflows.Cluster, to Connections, acts *activities.Activities, as sdk.DeploymentOptions) error {
+func poll(ctx context.Context, name workflows.Cluster, to Connections, claim func(string) *karpv1.NodeClaim, acts *activities.Activities, as sdk.DeploymentOptions) error {
 	failed := make(chan error, 1)
 	w := sdk.New(to.Temporal, name.TaskQueue(), sdk.Options{
 		MaxConcurrentActivityExecutionSize: 5000,
@@ -252,7 +258,7 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, acts *act
 		WorkerStopTimeout:                  10 * time.Second,
 		// On a busy machine, encoding a large input alone may take a second. A workflow task has ten.
 		DeadlockDetectionTimeout: 5 * time.Second,
-		Interceptors:             to.Interceptors,
+		Interceptors:             append([]interceptor.WorkerInterceptor{&activityLog{cluster: name, claim: claim}}, to.Interceptors...),
 		DeploymentOptions:        as,
 		OnFatalError:             func(err error) { failed <- err },
 	})
@@ -272,7 +278,7 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, acts *act
 
 // lead runs the starter and the loops that write status whenever this replica holds the Lease. A worker that is told to end
 // releases the Lease once it has settled, when nothing acts any more.
-func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, exported *exported, settled <-chan struct{}, edges starter.Config, provider cloud.Provider, rolloutMetrics *status.RolloutMetrics) error {
+func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, exported *exported, settled <-chan struct{}, edges starter.Config, provider cloud.Provider, rolloutMetrics *status.RolloutMetrics, statuses *zap.Logger) error {
 	caBundle, err := status.ClusterCA(restConfig)
 	if err != nil {
 		return err
@@ -291,27 +297,27 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return versions.lead(ctx) })
 			group.Go(func() error { return starter.Run(ctx, edges) })
-			group.Go(func() error { return status.NewNodePools(kind, edges.Kube, mirror, edges.Log).Run(ctx) })
+			group.Go(func() error { return status.NewNodePools(kind, edges.Kube, mirror, statuses).Run(ctx) })
 			group.Go(func() error {
-				return status.NewZonalShifts(kind.Labels, mirror, provider.InstanceTypes, edges.Events, edges.Log).Run(ctx)
+				return status.NewZonalShifts(kind.Labels, mirror, provider.InstanceTypes, edges.Events, statuses).Run(ctx)
 			})
 			if config.FeatureGates.NodeOverlay {
 				group.Go(func() error {
-					return status.NewNodeOverlays(kind.Labels, edges.Kube, mirror, provider.InstanceTypes, edges.Log).Run(ctx)
+					return status.NewNodeOverlays(kind.Labels, edges.Kube, mirror, provider.InstanceTypes, statuses).Run(ctx)
 				})
 			}
 			group.Go(func() error {
-				conditions := status.NewNodeClaims(kind, edges.Kube, mirror, provider, edges.Log)
+				conditions := status.NewNodeClaims(kind, edges.Kube, mirror, provider, statuses)
 				conditions.Events = edges.Events
 				return conditions.Run(ctx)
 			})
 			group.Go(func() error {
-				rollouts := status.NewRollouts(kind, edges.Kube, mirror, provider.RepairPolicies(), edges.Log)
+				rollouts := status.NewRollouts(kind, edges.Kube, mirror, provider.RepairPolicies(), statuses)
 				rollouts.Query, rollouts.Events, rollouts.Metrics = query, edges.Events, rolloutMetrics
 				return rollouts.Run(ctx)
 			})
 			group.Go(func() error {
-				return status.NewNodeClasses(kind, mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)
+				return status.NewNodeClasses(kind, mirror, edges.Kube, provider, caBundle, edges.Events, statuses).Run(ctx)
 			})
 			return group.Wait()
 		})

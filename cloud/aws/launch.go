@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/logs"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -58,7 +59,7 @@ func (p *Provider) Launch(ctx context.Context, given cloud.LaunchRequest) (cloud
 		return result, failure
 	}
 	if len(result.Instances) < request.Count && cloud.KindOf(failure) != cloud.InsufficientCapacity {
-		p.log.Warn("part of a launch failed", zap.String("launchGroup", request.Group), zap.Error(failure))
+		logs.Of(ctx, p.log).Warn("part of a launch failed", zap.String("launchGroup", request.Group), zap.Error(failure))
 	}
 	return result, nil
 }

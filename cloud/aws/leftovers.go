@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/logs"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
@@ -40,7 +41,7 @@ func (p *Provider) Leftovers(ctx context.Context, given []cloud.NodeClass) ([]cl
 	}
 	unneeded, err := p.profiles.unneeded(ctx, classes)
 	if cloud.KindOf(err) == cloud.Forbidden {
-		p.log.Info("instance profiles of former node classes are not looked for", zap.Error(err))
+		logs.Of(ctx, p.log).Info("instance profiles of former node classes are not looked for", zap.Error(err))
 		return found, nil
 	}
 	if err != nil {

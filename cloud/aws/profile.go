@@ -15,6 +15,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/cloud/aws/calls"
+	"github.com/tenon-sh/tenon/internal/logs"
 )
 
 // maxProfileName is IAM's limit for the name of an instance profile.
@@ -165,7 +166,7 @@ func (p *profiles) release(ctx context.Context, class *awsv1.EC2NodeClass) error
 	brief, cancel := context.WithTimeout(ctx, iamPatience)
 	defer cancel()
 	if err := p.removeAll(brief, class); err != nil {
-		p.log.Warn("instance profiles of a former role, if there are any, stay", zap.String("nodeClass", class.Name), zap.Error(err))
+		logs.Of(ctx, p.log).Warn("instance profiles of a former role, if there are any, stay", zap.String("nodeClass", class.Name), zap.Error(err))
 	}
 	return ctx.Err()
 }

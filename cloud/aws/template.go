@@ -19,6 +19,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/cloud/aws/calls"
+	"github.com/tenon-sh/tenon/internal/logs"
 )
 
 const (
@@ -256,6 +257,6 @@ func (s *templateStore) cleanOld(ctx context.Context, class string) {
 	}
 	s.cleaned.put(class, struct{}{})
 	if err := s.clean(ctx, class, templateKept); err != nil {
-		s.log.Warn("old launch templates stay for now", zap.String("nodeClass", class), zap.Error(err))
+		logs.Of(ctx, s.log).Warn("old launch templates stay for now", zap.String("nodeClass", class), zap.Error(err))
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/aws/amifamily"
+	"github.com/tenon-sh/tenon/internal/logs"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -132,7 +133,7 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 	}
 	defer func() {
 		if err := v.templates.remove(ctx, name); err != nil {
-			v.log.Warn("the launch template of a validation stays for now", zap.String("launchTemplate", name), zap.Error(err))
+			logs.Of(ctx, v.log).Warn("the launch template of a validation stays for now", zap.String("launchTemplate", name), zap.Error(err))
 		}
 	}()
 	return v.dryRuns(ctx, class, resolved, node, name, launch.Data.NetworkInterfaces)

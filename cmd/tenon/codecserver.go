@@ -1,10 +1,13 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tenon-sh/tenon/cmd/internal/program"
 	"github.com/tenon-sh/tenon/internal/codec"
+	"github.com/tenon-sh/tenon/internal/logs"
 )
 
 func newCodecServerCommand() *cobra.Command {
@@ -32,7 +35,7 @@ Scripts of the origin of --ui-origin may read the answers, those of every other 
 			if err := program.FromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
-			log, err := program.NewLogger(level)
+			log, err := logs.New(logs.Options{Format: "json", Levels: level}, os.Stderr)
 			if err != nil {
 				return err
 			}

@@ -38,6 +38,7 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newResumeCommand())
 	root.AddCommand(newRolloutCommand())
 	root.AddCommand(newSetupCommand())
+	root.AddCommand(newSupportBundleCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newWhyCommand())
 	root.AddCommand(program.NewWorkerCommand(program.NewBuild(version, commit), nil))

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tenon-sh/tenon/internal/codec"
+	"github.com/tenon-sh/tenon/internal/logs"
 )
 
 func TestDialNamesTheAddress(t *testing.T) {
@@ -52,12 +53,25 @@ func TestDialNamesTheKeys(t *testing.T) {
 	}
 }
 
+func TestLoggerNamesIDsAsTenonsLinesDo(t *testing.T) {
+	t.Parallel()
+	core, observed := observer.New(zapcore.InfoLevel)
+	sdk.With(NewLogger(zap.New(core)), "WorkflowID", "blue/nodeclaim/a", "RunID", "r-1").Warn("Activity error.", "ActivityType", "Join", "Attempt", 2, "Error", "lost", "odd")
+	want := map[string]any{logs.WorkflowID: "blue/nodeclaim/a", logs.RunID: "r-1", logs.Activity: "Join", logs.Attempt: int64(2), "Error": "lost"}
+	got := observed.FilterMessage("Activity error.").All()[0].ContextMap()
+	for key, value := range want {
+		if got[key] != value {
+			t.Errorf("%s is %v, want %v", key, got[key], value)
+		}
+	}
+}
+
 func TestLoggerKeepsFieldsAndCaller(t *testing.T) {
 	t.Parallel()
-	core, logs := observer.New(zapcore.InfoLevel)
+	core, observed := observer.New(zapcore.InfoLevel)
 	log := NewLogger(zap.New(core, zap.AddCaller()))
 	sdk.With(log, "node", "n-1").Info("drained", "evicted", 3)
-	entries := logs.All()
+	entries := observed.All()
 	if len(entries) != 1 {
 		t.Fatalf("%d lines, want 1", len(entries))
 	}

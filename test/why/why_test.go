@@ -56,7 +56,8 @@ func TestWhyPod(t *testing.T) {
 	t.Parallel()
 	hidden := newSecrets(t)
 	page := watched{freeAddress(t), hidden.never["the page's token"]}
-	w := world.Start(t, world.Options{Codec: true, WorkerEnv: append(hidden.env(t), "TENON_UI_ADDRESS="+page.address)})
+	traces := newReceiver(t)
+	w := world.Start(t, world.Options{Codec: true, WorkerEnv: append(hidden.env(t), "TENON_UI_ADDRESS="+page.address, "TENON_OTLP_ENDPOINT="+traces.address)})
 	prometheus := w.Prometheus()
 	w.Apply(pods)
 	w.Await("the pod that can be served runs", 3*time.Minute, func() (bool, string) {
@@ -99,7 +100,9 @@ func TestWhyPod(t *testing.T) {
 
 	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "asked")
 	listsAndHistories(t, w, served, impossible)
+	supportBundle(t, w, served)
 	watchable(t, w, page, served, impossible)
+	traced(t, w, traces, served)
 
 	// People with kubectl read the same sentence.
 	w.Await("an Event says why", time.Minute, func() (bool, string) {

@@ -140,6 +140,7 @@ func Start(t testing.TB, o Options) *World {
 		if err := w.Lab.Stop(); err != nil {
 			t.Error(err)
 		}
+		checkWorkerLog(t, filepath.Join(dir, "logs", string(lab.Worker)+".log"))
 	})
 	return w
 }

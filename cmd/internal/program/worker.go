@@ -17,6 +17,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tenon-sh/tenon/internal/codec"
+	"github.com/tenon-sh/tenon/internal/logs"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
 )
@@ -73,7 +74,7 @@ the key for Temporal that may be replaced at any time.`,
 }
 
 func runWorker(ctx context.Context, settings worker.Config, provider providerFlags, keys codec.Options, build Build, change Change) error {
-	log, err := NewLogger(settings.LogLevel)
+	log, err := logs.New(settings.Logging(), os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -81,18 +82,19 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(workerGCPercent)
 	}
-	settings.LimitMemory(log)
+	process := log.Named(logs.Worker)
+	settings.LimitMemory(process)
 	// The SDK would otherwise hash this program, a quarter of a second of a processor at every start, for a name that
 	// versioned workers do not use.
 	sdk.SetBinaryChecksum(settings.BuildID)
-	klog.SetLogger(zapr.NewLogger(log))
-	logf.SetLogger(zapr.NewLogger(log))
-	log.Info("configuration", zap.String("version", build.Version), zap.Any("worker", settings), zap.String("provider", fmt.Sprintf("%+v", provider)), zap.Any("codec", keys))
+	klog.SetLogger(zapr.NewLogger(log.Named(logs.Kubernetes)))
+	logf.SetLogger(zapr.NewLogger(log.Named(logs.Kubernetes)))
+	process.Info("configuration", zap.String("version", build.Version), zap.Any("worker", settings), zap.String("provider", fmt.Sprintf("%+v", provider)), zap.Any("codec", keys))
 	kubernetes, err := kubeconfig.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API server (set KUBECONFIG, or run in a pod): %w", err)
 	}
-	server, err := temporal.Connect(prometheus.DefaultRegisterer, keys, log)
+	server, err := temporal.Connect(prometheus.DefaultRegisterer, keys, log.Named(logs.Temporal))
 	if err != nil {
 		return err
 	}
@@ -107,22 +109,10 @@ func runWorker(ctx context.Context, settings worker.Config, provider providerFla
 	if provider.name == ProviderKwok {
 		err = provider.kwok.connect(&connections, settings.Cluster)
 	} else {
-		err = provider.aws.connect(ctx, &connections, settings.Cluster, load, log)
+		err = provider.aws.connect(ctx, &connections, settings.Cluster, load, log.Named(logs.AWS))
 	}
 	if err != nil {
 		return err
 	}
 	return worker.Run(ctx, settings, connections, log)
-}
-
-// NewLogger logs JSON lines to standard error.
-func NewLogger(level string) (*zap.Logger, error) {
-	parsed, err := zap.ParseAtomicLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("--log-level %q: must be debug, info, warn or error", level)
-	}
-	logging := zap.NewProductionConfig()
-	logging.Level = parsed
-	logging.Sampling = nil
-	return logging.Build()
 }

@@ -39,6 +39,14 @@ templates in the settings that differ from cluster to cluster.
   value: {{ tpl (toString .Values.settings.reservedENIs) . | quote }}
 - name: TENON_REBALANCE
   value: {{ .Values.settings.rebalance | quote }}
+{{- with .Values.settings.otlpEndpoint }}
+- name: TENON_OTLP_ENDPOINT
+  value: {{ . | quote }}
+{{- end }}
+- name: TENON_TRACE_SAMPLING
+  value: {{ .Values.settings.traceSampling | quote }}
+- name: TENON_ENABLE_PROFILING
+  value: {{ .Values.settings.enableProfiling | quote }}
 - name: TENON_OBSERVE
   value: {{ .Values.settings.observe | quote }}
 {{- with .Values.settings.disruptionRate }}
@@ -86,6 +94,8 @@ templates in the settings that differ from cluster to cluster.
 {{- end }}
 - name: TENON_LOG_LEVEL
   value: {{ .Values.logLevel | quote }}
+- name: TENON_LOG_FORMAT
+  value: {{ .Values.logFormat | quote }}
 {{- end }}
 
 {{/* The standard environment variables of Temporal's SDKs. */}}
