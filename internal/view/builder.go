@@ -61,6 +61,7 @@ func (b *Builder) Build(in Input) *Cluster {
 		}
 		now.Pools = append(now.Pools, poolOf(pool, *count, in.Snapshot.Time))
 	}
+	now.Pauses = Pauses(in.Snapshot.Pauses, in.Snapshot.NodePools, in.Snapshot.Time)
 	now.Cost.Saved, now.Cost.SavedSince = saved(in.Decisions)
 	now.Cost.History = b.ledger.Add(in.Snapshot.Time, now.Cost.PerHour)
 	if b.last != nil {
