@@ -1,5 +1,5 @@
 // Command tenon is what runs in production: the worker in a cluster, and the tool
-// that prepares a Temporal server, plans without a cluster, explains why a pod waits or a node is kept, shows and steers drains, pauses and resumes the work, and removes what a
+// that prepares a Temporal server, plans without a cluster, explains why a pod waits or a node is kept, watches a cluster, shows and steers drains, pauses and resumes the work, and removes what a
 // deleted cluster left. This package contains only wiring and output: every sub-command lives in files named after it and
 // calls the packages that do the work.
 package main
@@ -35,6 +35,7 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newPlanCommand())
 	root.AddCommand(newResumeCommand())
 	root.AddCommand(newSetupCommand())
+	root.AddCommand(newTopCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newWhyCommand())
 	root.AddCommand(program.NewWorkerCommand(program.NewBuild(version, commit), nil))
