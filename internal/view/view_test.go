@@ -241,6 +241,18 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// TestNothingIsRememberedWithoutPrices shows that a cluster whose prices are not known yet does not count as one that cost nothing.
+func TestNothingIsRememberedWithoutPrices(t *testing.T) {
+	t.Parallel()
+	town, builder := viewtest.New(1, 3, 9), view.NewBuilder("blue")
+	if history := builder.Build(view.Input{Snapshot: town.Snapshot()}).Cost.History; len(history) != 0 {
+		t.Errorf("without prices, %v is remembered", history)
+	}
+	if history := builder.Build(view.Input{Snapshot: town.Snapshot(), Prices: viewtest.Prices().Of}).Cost.History; len(history) != 1 || history[0].PerHour <= 0 {
+		t.Errorf("with the first prices, %v is remembered", history)
+	}
+}
+
 func TestLedgerKeepsADay(t *testing.T) {
 	t.Parallel()
 	var ledger view.Ledger
