@@ -99,6 +99,7 @@ func TestWhyPod(t *testing.T) {
 	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "asked")
 	listsAndHistories(t, w, served, impossible)
 	watchable(t, w, page, served, impossible)
+	onTheScreen(t, w, served, impossible)
 
 	// People with kubectl read the same sentence.
 	w.Await("an Event says why", time.Minute, func() (bool, string) {
