@@ -1,4 +1,4 @@
-# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli, boto3, postgresql and prometheus, and npm. Other tools are built into bin/.
+# The targets need Go, gcc, make and git; make test also needs Debian's chromium, tmux, awscli, boto3, postgresql and prometheus, and npm. Other tools are built into bin/.
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -95,6 +95,7 @@ test: lab-postgres build bin/helm bin/karpenter bin/nodeadm ## Run all tests, in
 	@tools/chromium.sh
 	@tools/axe.sh
 	@tools/prometheus.sh
+	@tools/tmux.sh
 	@tools/awscli.sh
 	@rm -f bin/test.log
 	set -o pipefail; packages=$$($(GO) list ./...) || exit; \

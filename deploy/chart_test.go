@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,7 +38,8 @@ additionalClusterRoleRules: [{apiGroups: [""], resources: [events], verbs: [crea
 imagePullSecrets: [{name: registry}]
 service: {annotations: {a: b}}
 serviceAccount: {annotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::111122223333:role/TenonController-blue"}}
-networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {matchLabels: {team: monitoring}}}]}
+networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {matchLabels: {team: monitoring}}}], uiFrom: [{namespaceSelector: {matchLabels: {team: ingress}}}]}
+ui: {enabled: true, token: {existingSecret: tenon-page}, temporalURL: "https://temporal.example.com"}
 podDisruptionBudget: {name: other}
 podLabels: {l: m}
 podAnnotations: {n: o}
@@ -270,6 +272,60 @@ func TestTemporalConnection(t *testing.T) {
 	}
 }
 
+// TestThePageIsServedOnRequest checks that the page is off by default, and that the chart serves it with its token to those who
+// may read it.
+func TestThePageIsServedOnRequest(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason, values string
+		env            map[string]string
+		ports          []int32
+		peers          int
+	}{
+		"Default":  {reason: "nobody has asked for it", values: "networkPolicy: {enabled: true}", env: map[string]string{}, ports: []int32{8080}, peers: -1},
+		"On":       {reason: "without a token, and for nobody else in the cluster", values: "ui: {enabled: true}\nnetworkPolicy: {enabled: true}", env: map[string]string{"TENON_UI_ADDRESS": ":8090"}, ports: []int32{8080, 8090}, peers: -1},
+		"Off":      {reason: "a token alone turns nothing on", values: "ui: {token: {existingSecret: page}}\nnetworkPolicy: {enabled: true, uiFrom: [{podSelector: {}}]}", env: map[string]string{}, ports: []int32{8080}, peers: -1},
+		"Complete": {reason: "with a token, links, and readers", values: "ui: {enabled: true, port: 9000, token: {existingSecret: page, key: t}, temporalURL: 'https://temporal.example.com'}\nnetworkPolicy: {enabled: true, uiFrom: [{podSelector: {}}]}", env: map[string]string{"TENON_UI_ADDRESS": ":9000", "TENON_UI_TOKEN_FILE": "/var/run/tenon/ui-token/t", "TENON_UI_TEMPORAL_URL": "https://temporal.example.com"}, ports: []int32{8080, 9000}, peers: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := render(t, "settings: {clusterName: blue}\n"+row.values)
+			spec := find[appsv1.Deployment](t, objects, "Deployment", "tenon").Spec.Template.Spec
+			env, mounted := map[string]string{}, ""
+			for _, variable := range spec.Containers[0].Env {
+				if strings.HasPrefix(variable.Name, "TENON_UI_") {
+					env[variable.Name] = variable.Value
+				}
+			}
+			for _, mount := range spec.Containers[0].VolumeMounts {
+				mounted += mount.MountPath + "/"
+			}
+			if diff := cmp.Diff(row.env, env); diff != "" {
+				t.Errorf("%s: environment (-want +got):\n%s", row.reason, diff)
+			}
+			if file := row.env["TENON_UI_TOKEN_FILE"]; file != "" && (!strings.HasPrefix(file, mounted) || spec.Volumes[0].Secret.SecretName != "page") || file == "" && mounted != "" {
+				t.Errorf("%s: the token is expected in %q, and %q is mounted", row.reason, file, mounted)
+			}
+			var ports []int32
+			for _, port := range find[corev1.Service](t, objects, "Service", "tenon").Spec.Ports {
+				ports = append(ports, port.Port)
+			}
+			if !slices.Equal(ports, row.ports) {
+				t.Errorf("%s: the Service has the ports %v, want %v", row.reason, ports, row.ports)
+			}
+			peers := -1
+			for _, rule := range find[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy", "tenon").Spec.Ingress {
+				if rule.Ports[0].Port.StrVal == "http-ui" {
+					peers = len(rule.From)
+				}
+			}
+			if peers != row.peers {
+				t.Errorf("%s: the NetworkPolicy lets %d peers read the page, want %d (-1: it is not named)", row.reason, peers, row.peers)
+			}
+		})
+	}
+}
+
 func TestBadValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ reason, values, want string }{
@@ -292,6 +348,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{reason: "keys of which none encrypts", values: "settings: {clusterName: blue}\ntemporal: {insecure: true, codec: {existingSecret: keys}}", want: "temporal.codec.key"},
 		{reason: "a codec server without keys", values: "settings: {clusterName: blue}\ntemporal: {insecure: true}\ncodecServer: {enabled: true}", want: "temporal.codec.existingSecret"},
 		{reason: "an origin with a path", values: "settings: {clusterName: blue}\ncodecServer: {uiOrigin: 'https://temporal.example/ui'}", want: "uiOrigin"},
+		{reason: "links to something that is no page", values: "settings: {clusterName: blue}\nui: {enabled: true, temporalURL: temporal}", want: "temporalURL"},
 		{reason: "an account that is said to exist but has no name",
 			values: "settings: {clusterName: blue}\nserviceAccount: {create: false}", want: "serviceAccount.name"},
 	}

@@ -36,11 +36,16 @@ func onePod(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s: name one pod as NAMESPACE/NAME, got %d arguments (see %[1]s --help)", cmd.CommandPath(), len(args))
 	}
-	namespace, name, ok := strings.Cut(args[0], "/")
+	_, _, err := splitPod(args[0])
+	return err
+}
+
+func splitPod(pod string) (namespace, name string, err error) {
+	namespace, name, ok := strings.Cut(pod, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("%q: name the pod as NAMESPACE/NAME, such as default/web-0", args[0])
+		return "", "", fmt.Errorf("%q: name the pod as NAMESPACE/NAME, such as default/web-0", pod)
 	}
-	return nil
+	return namespace, name, nil
 }
 
 // pod tells the story of a pod.

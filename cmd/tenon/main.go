@@ -1,7 +1,7 @@
 // Command tenon is what runs in production: the worker in a cluster, and the tool that prepares a Temporal server, plans without
-// a cluster, explains why a pod waits or a node is kept, shows and steers drains, pauses and resumes the work, removes what a
-// deleted cluster left, and decrypts for Temporal's own tools what it keeps. This package contains only wiring and output: every
-// sub-command lives in files named after it and calls the packages that do the work.
+// a cluster, explains why a pod waits or a node is kept, watches a cluster, shows and steers drains, pauses and resumes the work,
+// removes what a deleted cluster left, and decrypts for Temporal's own tools what it keeps. This package contains only wiring and
+// output: every sub-command lives in files named after it and calls the packages that do the work.
 package main
 
 import (
@@ -39,6 +39,7 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newRolloutCommand())
 	root.AddCommand(newSetupCommand())
 	root.AddCommand(newSupportBundleCommand())
+	root.AddCommand(newTopCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newWhyCommand())
 	root.AddCommand(program.NewWorkerCommand(program.NewBuild(version, commit), nil))

@@ -17,6 +17,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cmd/internal/program"
+	"github.com/tenon-sh/tenon/internal/view"
 )
 
 // pauseFlags are the flags of the commands pause and resume.
@@ -179,15 +180,6 @@ func (p *pauseCommand) author(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// listedPause is a pause as `tenon pause list` shows it.
-type listedPause struct {
-	// NodePool is empty for the whole cluster.
-	NodePool string `json:"nodePool,omitempty"`
-	karpv1.Pause
-	// Observed says that the NodePool is only observed.
-	Observed bool `json:"observed,omitempty"`
-}
-
 // list shows what is paused now.
 func (p *pauseCommand) list(ctx context.Context) error {
 	listed, err := p.inForce(ctx)
@@ -231,30 +223,18 @@ func when(at time.Time, never string) string {
 }
 
 // inForce returns what is paused now: in the whole cluster first, then by NodePool.
-func (p *pauseCommand) inForce(ctx context.Context) ([]listedPause, error) {
-	listed, now := []listedPause{}, p.now()
-	add := func(pool string, pauses []karpv1.Pause) {
-		for _, pause := range pauses {
-			if pause.Holds(pause.What, now) {
-				listed = append(listed, listedPause{NodePool: pool, Pause: pause})
-			}
-		}
-	}
+func (p *pauseCommand) inForce(ctx context.Context) ([]view.Pause, error) {
 	everywhere, err := clusterPauses(ctx, p.kube)
 	if err != nil {
 		return nil, err
 	}
-	add("", everywhere)
-	var pools karpv1.NodePoolList
-	if err := p.kube.List(ctx, &pools); err != nil {
+	var listed karpv1.NodePoolList
+	if err := p.kube.List(ctx, &listed); err != nil {
 		return nil, fmt.Errorf("list NodePools: %w", err)
 	}
-	for i := range pools.Items {
-		pool := &pools.Items[i]
-		add(pool.Name, pool.Pauses())
-		if pool.Observed() {
-			listed = append(listed, listedPause{NodePool: pool.Name, Observed: true})
-		}
+	pools := make([]*karpv1.NodePool, 0, len(listed.Items))
+	for i := range listed.Items {
+		pools = append(pools, &listed.Items[i])
 	}
-	return listed, nil
+	return view.Pauses(everywhere, pools, p.now()), nil
 }

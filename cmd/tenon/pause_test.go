@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/view"
 	"github.com/tenon-sh/tenon/worker"
 )
 
@@ -49,7 +50,7 @@ func TestPauseAndResume(t *testing.T) {
 		}
 		out := p.out.(*bytes.Buffer)
 		defer out.Reset()
-		var listed []listedPause
+		var listed []view.Pause
 		if err := json.Unmarshal(out.Bytes(), &listed); err != nil {
 			t.Fatal(err)
 		}

@@ -213,11 +213,27 @@ func (t *teller) completed(event *historypb.HistoryEvent, done *historypb.Workfl
 			what += "; the drain ended as " + string(result.Drain)
 		}
 		t.end(event, what, "", result.Reason)
+	case workflows.LaunchType:
+		var out workflows.LaunchOutcome
+		read(done.GetResult(), &out)
+		t.end(event, fmt.Sprintf("the launch ends: %d launched, %d given up", out.Launched, out.Released), "", refusal(out))
 	case workflows.DrainType:
 		t.end(event, fmt.Sprintf("the drain ends: %s, %d pods evicted", result.Outcome, result.Evicted), "", "")
 	default:
 		t.end(event, t.kind+" ends", "", cmp.Or(result.Undone, result.Reason))
 	}
+}
+
+// refusal says why a launch has launched less than it was to.
+func refusal(out workflows.LaunchOutcome) string {
+	offerings := make([]string, 0, len(out.Refused))
+	for _, o := range out.Refused {
+		offerings = append(offerings, fmt.Sprintf("%s %s in %s", o.CapacityType, o.InstanceType, o.Zone))
+	}
+	if len(offerings) == 0 {
+		return out.Reason
+	}
+	return strings.TrimPrefix(out.Reason+"; no capacity: "+strings.Join(offerings, ", "), "; ")
 }
 
 // end says how a run ended.

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/internal/view"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -101,7 +102,7 @@ func TestHistoriesAreTold(t *testing.T) {
 		"Paused":    {"people give a drain orders", workflows.DrainType, "drain-paused-and-resumed", []string{"order to the drain: pause", "order to the drain: resume", "the drain ends: Drained"}},
 		"Blocked":   {"a budget stands in the way", workflows.DrainType, "drain-waits-for-its-budget", []string{"guarded/web-0: PodDisruptionBudget web needs 2 healthy pods", "the drain ends: Drained"}},
 		"Cancelled": {"a person cancels the drain", workflows.DrainType, "drain-canceled", []string{"order to the drain: cancel", "the drain ends: Canceled"}},
-		"Launch":    {"EC2 has no capacity", workflows.LaunchType, "launch-refused", []string{"launch ", "Launch ends"}},
+		"Launch":    {"EC2 has no capacity", workflows.LaunchType, "launch-refused", []string{"launch ", "the launch ends: 0 launched", "given up"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,5 +195,40 @@ func TestLatelyReadsWhatIsNew(t *testing.T) {
 	temporal.lost = errors.New("away")
 	if _, _, err := lately.Read(t.Context()); !errors.Is(err, temporal.lost) {
 		t.Errorf("without Temporal the error is %v", err)
+	}
+}
+
+// TestStoryOfAClaimWithoutAMachine shows that a claim is told about whose launch was refused, which has no workflow of its own.
+func TestStoryOfAClaimWithoutAMachine(t *testing.T) {
+	t.Parallel()
+	refused := recording(t, "launch-refused")
+	var in workflows.LaunchInput
+	read(refused.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
+	reader := Reader{Temporal: &server{kinds: map[string]string{"blue/launch/g": workflows.LaunchType}, histories: map[string]*historypb.History{"blue/launch/g": refused}}, Cluster: "blue"}
+	story, err := reader.Node(t.Context(), in.Claims[0].Name, time.Now())
+	if err != nil || len(story.Lives) != 0 || !strings.Contains(text(story.Events), "0 launched") || !strings.Contains(text(story.Events), "InsufficientCapacity") {
+		t.Errorf("%v, the lives are %v and the events\n%s", err, story.Lives, text(story.Events))
+	}
+	if story, err := reader.Node(t.Context(), in.Claims[0].Name+"x", time.Now()); err != nil || len(story.Events) > 0 {
+		t.Errorf("a claim that nobody knows has the story %+v, %v", story, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	offering := cloud.OfferingKey{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
+	for name, row := range map[string]struct {
+		reason string
+		out    workflows.LaunchOutcome
+		want   string
+	}{
+		"Nothing":   {"all were launched", workflows.LaunchOutcome{Launched: 1}, ""},
+		"Reason":    {"the cloud's reason", workflows.LaunchOutcome{Reason: "UnauthorizedOperation"}, "UnauthorizedOperation"},
+		"Offerings": {"what has no capacity", workflows.LaunchOutcome{Launched: 1, Refused: []cloud.OfferingKey{offering}}, "no capacity: spot m5.large in us-east-1a"},
+		"Both":      {"both", workflows.LaunchOutcome{Reason: "InsufficientCapacity", Refused: []cloud.OfferingKey{offering}}, "InsufficientCapacity; no capacity: spot m5.large in us-east-1a"},
+	} {
+		if got := refusal(row.out); got != row.want {
+			t.Errorf("%s: %q, want %q: %s", name, got, row.want, row.reason)
+		}
 	}
 }

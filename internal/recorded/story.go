@@ -17,8 +17,9 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// mostRuns bounds the runs of which a story consists, and mostDrains the latest drains that are searched for a pod.
-const mostRuns, mostDrains = 100, 100
+// mostRuns bounds the runs of which a story consists, mostDrains the latest drains that are searched for a pod, and mostLaunches
+// the latest launches that are searched for a claim that never had a machine.
+const mostRuns, mostDrains, mostLaunches = 100, 100, 100
 
 // Story is what happened to a node, a claim or a pod, the earliest first.
 type Story struct {
@@ -49,6 +50,11 @@ func (r Reader) Node(ctx context.Context, name string, now time.Time) (Story, er
 			groups[life.LaunchGroup] = true
 		}
 	}
+	if len(runs) == 0 {
+		if err := r.addLaunchesOf(ctx, &story, name); err != nil {
+			return story, err
+		}
+	}
 	for group := range groups {
 		launches, err := r.list(ctx, fmt.Sprintf("WorkflowId = '%s'", quoted(r.Cluster.LaunchID(group))), mostRuns)
 		if err != nil {
@@ -63,6 +69,30 @@ func (r Reader) Node(ctx context.Context, name string, now time.Time) (Story, er
 	story.Lives = joined(story.Lives, now)
 	story.order()
 	return story, nil
+}
+
+// addLaunchesOf appends what the latest launches tell that were to launch an instance for a claim. A claim has a workflow of its
+// own, which is found by its name, only once it has an instance.
+func (r Reader) addLaunchesOf(ctx context.Context, story *Story, claim string) error {
+	launches, err := r.list(ctx, fmt.Sprintf("WorkflowType = '%s'", workflows.LaunchType), mostLaunches)
+	if err != nil {
+		return err
+	}
+	for _, launch := range launches {
+		first, err := r.first(ctx, launch.GetExecution().GetWorkflowId(), launch.GetExecution().GetRunId())
+		if err != nil {
+			return err
+		}
+		var in workflows.LaunchInput
+		read(first.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
+		if !slices.ContainsFunc(in.Claims, func(c workflows.ClaimRef) bool { return c.Name == claim }) {
+			continue
+		}
+		if _, err := r.add(ctx, story, launch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // joined joins what several runs tell of one instance, and says what each instance has cost.

@@ -3,15 +3,18 @@ package view
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tenon-sh/tenon/plan"
 )
 
 // Amounts are quantities of resources.
 type Amounts struct {
-	// CPU is in thousandths of a core, Memory in bytes.
-	CPU    int64 `json:"cpu"`
-	Memory int64 `json:"memory"`
-	Pods   int64 `json:"pods"`
+	// CPU is in thousandths of a core, Memory and EphemeralStorage in bytes.
+	CPU              int64 `json:"cpu"`
+	Memory           int64 `json:"memory"`
+	EphemeralStorage int64 `json:"ephemeralStorage,omitempty"`
+	Pods             int64 `json:"pods"`
 	// Others are extended resources, by name: devices, or bytes of huge pages.
 	Others []Amount `json:"others,omitempty"`
 }
@@ -23,15 +26,35 @@ type Amount struct {
 }
 
 func amountsOf(r plan.Resources) Amounts {
-	a := Amounts{CPU: r.CPU, Memory: r.Memory, Pods: r.Pods}
+	a := Amounts{CPU: r.CPU, Memory: r.Memory, EphemeralStorage: r.EphemeralStorage, Pods: r.Pods}
 	for _, other := range r.Extended {
 		a.Others = append(a.Others, Amount{other.Name, other.Value})
 	}
 	return a
 }
 
+// Of returns the amount of a resource by its name in Kubernetes, in the units of the fields; zero for what is not there.
+func (a Amounts) Of(resource string) int64 {
+	switch corev1.ResourceName(resource) {
+	case corev1.ResourceCPU:
+		return a.CPU
+	case corev1.ResourceMemory:
+		return a.Memory
+	case corev1.ResourceEphemeralStorage:
+		return a.EphemeralStorage
+	case corev1.ResourcePods:
+		return a.Pods
+	}
+	for _, other := range a.Others {
+		if other.Name == resource {
+			return other.Value
+		}
+	}
+	return 0
+}
+
 func (a Amounts) equal(b Amounts) bool {
-	return a.CPU == b.CPU && a.Memory == b.Memory && a.Pods == b.Pods && slices.Equal(a.Others, b.Others)
+	return a.CPU == b.CPU && a.Memory == b.Memory && a.EphemeralStorage == b.EphemeralStorage && a.Pods == b.Pods && slices.Equal(a.Others, b.Others)
 }
 
 // Fill is the share of what can be allocated that is requested, from 0 to 1 and more where a node is overcommitted.

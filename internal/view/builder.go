@@ -61,8 +61,12 @@ func (b *Builder) Build(in Input) *Cluster {
 		}
 		now.Pools = append(now.Pools, poolOf(pool, *count, in.Snapshot.Time))
 	}
+	now.Pauses = Pauses(in.Snapshot.Pauses, in.Snapshot.NodePools, in.Snapshot.Time)
 	now.Cost.Saved, now.Cost.SavedSince = saved(in.Decisions)
-	now.Cost.History = b.ledger.Add(in.Snapshot.Time, now.Cost.PerHour)
+	now.Cost.History = b.ledger.samples
+	if len(now.Nodes) == 0 || now.Cost.Unpriced < len(now.Nodes) { // before prices are known, there is nothing to remember
+		now.Cost.History = b.ledger.Add(in.Snapshot.Time, now.Cost.PerHour)
+	}
 	if b.last != nil {
 		now.Generation = b.last.Generation
 		if _, changed := Since(b.last, now); !changed {

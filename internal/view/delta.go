@@ -20,7 +20,8 @@ type Delta struct {
 	Cost   *Cost   `json:"cost,omitempty"`
 	Totals *Totals `json:"totals,omitempty"`
 	Pools  *[]Pool `json:"pools,omitempty"`
-	// Workflows and Decisions are the whole lists.
+	// Pauses, Workflows and Decisions are the whole lists.
+	Pauses    *[]Pause     `json:"pauses,omitempty"`
 	Workflows *[]*Workflow `json:"workflows,omitempty"`
 	Decisions *[]*Decision `json:"decisions,omitempty"`
 	Stale     *string      `json:"stale,omitempty"`
@@ -42,6 +43,9 @@ func Since(old, now *Cluster) (d Delta, changed bool) {
 	}
 	if !slices.EqualFunc(old.Pools, now.Pools, Pool.equal) {
 		d.Pools, changed = &now.Pools, true
+	}
+	if !slices.Equal(old.Pauses, now.Pauses) {
+		d.Pauses, changed = &now.Pauses, true
 	}
 	if !slices.Equal(old.Workflows, now.Workflows) {
 		d.Workflows, changed = &now.Workflows, true

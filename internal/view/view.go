@@ -1,6 +1,6 @@
 // Package view makes of a snapshot of the cluster what people look at: nodes with their pods and fill, what they cost, pods
-// that wait and why, the budgets of NodePools, workflows under way and the last decisions. The page, `tenon get` and their
-// JSON output show this one model, so they never disagree.
+// that wait and why, the budgets of NodePools, pauses, workflows under way and the last decisions. The page, `tenon top`, `tenon get` and
+// their JSON output show this one model, so they never disagree.
 //
 // It is pure: it reads no clock but Snapshot.Time and does no I/O. A Builder remembers its last result. The mirror shares the
 // nodes of its snapshots until they change, so the Builder compares pointers and makes anew only what has changed. Since
@@ -8,7 +8,7 @@
 //
 // Everything a Builder returns is shared and must not be modified.
 //
-// Reading order: amounts, pod, price, node, pool, view, ledger, delta, builder.
+// Reading order: amounts, pod, price, node, pool, pause, ledger, view, delta, builder.
 package view
 
 import "time"
@@ -21,10 +21,12 @@ type Cluster struct {
 	Time       time.Time `json:"time"`
 	Generation uint64    `json:"generation"`
 	// Stale says why the view may be old; empty if it is not.
-	Stale     string      `json:"stale,omitempty"`
-	Cost      Cost        `json:"cost"`
-	Totals    Totals      `json:"totals"`
-	Pools     []Pool      `json:"pools"`
+	Stale  string `json:"stale,omitempty"`
+	Cost   Cost   `json:"cost"`
+	Totals Totals `json:"totals"`
+	Pools  []Pool `json:"pools"`
+	// Pauses are what people have stopped, in the whole cluster first, then by NodePool.
+	Pauses    []Pause     `json:"pauses"`
 	Nodes     []*Node     `json:"nodes"`
 	Pending   []*Pod      `json:"pending"`
 	Workflows []*Workflow `json:"workflows"`

@@ -52,6 +52,7 @@ func (r *reader) apply(d view.Delta) {
 	set(&r.view.Cost, d.Cost)
 	set(&r.view.Totals, d.Totals)
 	set(&r.view.Pools, d.Pools)
+	set(&r.view.Pauses, d.Pauses)
 	set(&r.view.Workflows, d.Workflows)
 	set(&r.view.Decisions, d.Decisions)
 	set(&r.view.Stale, d.Stale)
@@ -240,6 +241,18 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// TestNothingIsRememberedWithoutPrices shows that a cluster whose prices are not known yet does not count as one that cost nothing.
+func TestNothingIsRememberedWithoutPrices(t *testing.T) {
+	t.Parallel()
+	town, builder := viewtest.New(1, 3, 9), view.NewBuilder("blue")
+	if history := builder.Build(view.Input{Snapshot: town.Snapshot()}).Cost.History; len(history) != 0 {
+		t.Errorf("without prices, %v is remembered", history)
+	}
+	if history := builder.Build(view.Input{Snapshot: town.Snapshot(), Prices: viewtest.Prices().Of}).Cost.History; len(history) != 1 || history[0].PerHour <= 0 {
+		t.Errorf("with the first prices, %v is remembered", history)
+	}
+}
+
 func TestLedgerKeepsADay(t *testing.T) {
 	t.Parallel()
 	var ledger view.Ledger
@@ -301,4 +314,29 @@ func BenchmarkBuild(b *testing.B) {
 			last = now
 		}
 	})
+}
+
+// TestPausesAreSeen shows that a view says what people have stopped, also when the last pause is over.
+func TestPausesAreSeen(t *testing.T) {
+	t.Parallel()
+	at := viewtest.Epoch
+	pool := &karpv1.NodePool{}
+	pool.Name = "gpu"
+	pool.Annotations = map[string]string{karpv1.PauseAnnotationKey: "provisioning", karpv1.ObserveAnnotationKey: "true"}
+	pauses := []karpv1.Pause{{What: karpv1.PauseDisruption, By: "jane", Reason: "peak traffic", Until: at.Add(time.Hour)}, {What: karpv1.PauseInterruption, Until: at}}
+	builder := view.NewBuilder("blue")
+	first := builder.Build(view.Input{Snapshot: &plan.Snapshot{Time: at, Pauses: pauses, NodePools: []*karpv1.NodePool{pool}}})
+	var said []string
+	for _, pause := range first.Pauses {
+		said = append(said, pause.Words())
+	}
+	want := []string{"disruption is paused in the whole cluster by jane until 2026-11-20T09:00:00Z: peak traffic", "provisioning is paused for NodePool gpu: written by hand",
+		"everything is only observed for NodePool gpu"}
+	if diff := gocmp.Diff(want, said); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
+	second := builder.Build(view.Input{Snapshot: &plan.Snapshot{Time: at.Add(time.Hour)}})
+	if delta, _ := view.Since(first, second); delta.Pauses == nil || len(*delta.Pauses) != 0 {
+		t.Errorf("the end of all pauses is told as %v", delta.Pauses)
+	}
 }

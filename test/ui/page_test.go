@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	watching "github.com/tenon-sh/tenon/internal/page"
 	"github.com/tenon-sh/tenon/internal/view"
 	"github.com/tenon-sh/tenon/internal/view/viewtest"
@@ -177,11 +178,14 @@ func press(t *testing.T, tab tab, keys string) {
 // TestPage looks at the page in a real browser, with the keyboard alone.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	source := &fed{town: viewtest.New(3, 40, 400), extra: story}
+	source := &fed{town: viewtest.New(3, 40, 400), extra: func(in *view.Input) {
+		story(in)
+		in.Snapshot.Pauses = []karpv1.Pause{{What: karpv1.PauseDisruption, By: "jane", Reason: "peak traffic " + planted}}
+	}}
 	tab, _ := look(t, source, knowing{" " + planted})
 
 	t.Run("Live", func(t *testing.T) {
-		if err := tab.shows([]string{"40 of 40 nodes", "batch", "spot"}, tab.patience); err != nil {
+		if err := tab.shows([]string{"40 of 40 nodes", "batch", "spot", "disruption is paused in the whole cluster by jane: peak traffic " + planted}, tab.patience); err != nil {
 			t.Error(err)
 		}
 		source.mu.Lock()

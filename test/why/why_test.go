@@ -103,6 +103,7 @@ func TestWhyPod(t *testing.T) {
 	supportBundle(t, w, served)
 	watchable(t, w, page, served, impossible)
 	traced(t, w, traces, served)
+	onTheScreen(t, w, served, impossible)
 
 	// People with kubectl read the same sentence.
 	w.Await("an Event says why", time.Minute, func() (bool, string) {

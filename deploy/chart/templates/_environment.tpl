@@ -85,6 +85,18 @@ templates in the settings that differ from cluster to cluster.
   value: {{ printf ":%v" .Values.controller.metrics.port | quote }}
 - name: TENON_HEALTH_PROBE_ADDRESS
   value: {{ printf ":%v" .Values.controller.healthProbe.port | quote }}
+{{- if .Values.ui.enabled }}
+- name: TENON_UI_ADDRESS
+  value: {{ printf ":%v" .Values.ui.port | quote }}
+{{- if .Values.ui.token.existingSecret }}
+- name: TENON_UI_TOKEN_FILE
+  value: {{ printf "/var/run/tenon/ui-token/%s" .Values.ui.token.key | quote }}
+{{- end }}
+{{- with .Values.ui.temporalURL }}
+- name: TENON_UI_TEMPORAL_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- end }}
 {{- if dig "limits" "memory" "" (.Values.controller.resources | default dict) }}
 - name: TENON_MEMORY_LIMIT
   valueFrom:

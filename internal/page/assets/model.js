@@ -6,6 +6,7 @@ export class Model {
   nodes = new Map();
   pending = new Map();
   pools = [];
+  pauses = [];
   workflows = [];
   decisions = [];
   totals = empty();
@@ -41,7 +42,7 @@ export class Model {
   }
 }
 
-const fields = ["cost", "totals", "pools", "workflows", "decisions", "stale", "trouble"];
+const fields = ["cost", "totals", "pools", "pauses", "workflows", "decisions", "stale", "trouble"];
 
 // prepared adds to a node what sorting and filtering ask of it again and again.
 function prepared(node) {

@@ -3,7 +3,7 @@ import { Model } from "./model.js";
 import { Grid } from "./grid.js";
 import { tabs } from "./list.js";
 import { Details } from "./details.js";
-import { byId, money, percent, clock } from "./text.js";
+import { byId, money, paused, percent, clock } from "./text.js";
 
 const model = new Model();
 const settings = new URLSearchParams(location.hash.slice(1));
@@ -92,6 +92,7 @@ function totals() {
   tell("tab-pending", `Pending pods (${totals.pending})`);
   tell("tab-workflows", `Workflows (${model.workflows.length})`);
   tell("tab-decisions", `Decisions (${model.decisions.length})`);
+  tell("paused", (model.pauses || []).map(paused).join("; "));
   tell("trouble", [model.stale, model.trouble].filter(Boolean).join("; "));
 }
 

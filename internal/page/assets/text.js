@@ -29,3 +29,10 @@ export function clock(at) {
   const time = new Date(at);
   return (Math.abs(Date.now() - time) < 12 * 3600e3 ? times : days).format(time);
 }
+
+// paused says in a sentence what is stopped, where, by whom, until when and why.
+export function paused({ what, nodePool, observed, by, until, reason }) {
+  const where = nodePool ? "for NodePool " + nodePool : "in the whole cluster";
+  if (observed) return "everything is only observed " + where;
+  return `${what} is paused ${where}` + (by ? " by " + by : "") + (until ? " until " + clock(until) : "") + (reason ? ": " + reason : "");
+}

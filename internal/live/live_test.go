@@ -1,4 +1,4 @@
-package worker
+package live
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -35,14 +34,14 @@ func TestPageSourceWorksOnlyWhileWatched(t *testing.T) {
 	node := &plan.Node{Name: "a", InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: karpv1.CapacityTypeSpot}
 	mirror := &stillMirror{snapshot: plan.Snapshot{Pending: []*plan.Pod{pod}, Nodes: []*plan.Node{node}}}
 	plans := 0
-	source := &pageSource{mirror: mirror, log: zap.NewNop(),
-		why: func(context.Context) (map[types.UID]string, error) {
+	source := New(Options{Mirror: mirror,
+		Why: func(context.Context, *plan.Snapshot) (map[types.UID]string, error) {
 			plans++
 			return map[types.UID]string{"waits": "too large"}, nil
 		},
-		types: func(context.Context, cloud.NodeClass) ([]*cloud.InstanceType, error) {
+		Types: func(context.Context, cloud.NodeClass) ([]*cloud.InstanceType, error) {
 			return []*cloud.InstanceType{{Name: "m5.large", Offerings: []cloud.Offering{{Zone: "us-east-1a", CapacityType: karpv1.CapacityTypeSpot, Price: 0.25}}}}, nil
-		}}
+		}})
 	source.readReasons(t.Context())
 	source.Look(t.Context(), false)
 	source.readReasons(t.Context())
