@@ -111,6 +111,9 @@ func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, 
 	if command.SavesPerHour > 0 {
 		command.Why += fmt.Sprintf(", which saves %s an hour", cloud.Money(command.Zone, command.SavesPerHour))
 	}
+	if by := approvedBy(&d.in, sources, reason); by != "" {
+		command.Why += "; approved by " + by
+	}
 	d.command(command)
 }
 

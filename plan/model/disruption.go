@@ -72,6 +72,8 @@ const (
 	CauseNominated Cause = "Nominated"
 	// CausePaused says that a person has paused disruption, or has the NodePool only observed.
 	CausePaused Cause = "Paused"
+	// CauseApproval says that a person has to approve first, or has rejected it.
+	CauseApproval Cause = "Approval"
 	// CauseNone says that the reason does not apply to the node.
 	CauseNone Cause = "None"
 )
