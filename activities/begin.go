@@ -61,7 +61,7 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replacemen
 }
 
 // checkNotStopped ends a replacement if somebody has paused the disruption of its nodes, or the launch of what replaces
-// them, since it was decided.
+// them, or wants to approve it first, since it was decided.
 func (r *replacer) checkNotStopped(ctx context.Context, in workflows.ReplacementCommand) error {
 	launched := make([]string, 0, len(in.Claims))
 	for i := range in.Claims {
@@ -75,6 +75,12 @@ func (r *replacer) checkNotStopped(ctx context.Context, in workflows.Replacement
 		for _, stop := range stopped {
 			return giveUp(workflows.FailureChanged, "%s", stop)
 		}
+	}
+	switch unapproved, err := (stops{r.objects}).unapproved(ctx, in.Reason, in.Nodes...); {
+	case err != nil:
+		return err
+	case unapproved != "":
+		return giveUp(workflows.FailureChanged, "%s", unapproved)
 	}
 	return nil
 }

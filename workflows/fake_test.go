@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/tenon-sh/tenon/cloud"
 )
@@ -32,6 +33,9 @@ type fakes struct {
 	let   func(RetireInput) RetireResult
 	moved func(AwaitMovedInput) MovedPods
 	undo  func(UndoInput) Undone
+	// ask and settle are those of an Approval.
+	ask    func(AskApprovalInput) ApprovalChecked
+	settle func(SettleApprovalInput) ApprovalChecked
 }
 
 func (f *fakes) Plan(_ context.Context, in PlanInput) (PlanResult, error) { return f.plan(in) }
@@ -83,6 +87,12 @@ func (f *fakes) AwaitMoved(_ context.Context, in AwaitMovedInput) (MovedPods, er
 func (f *fakes) UndoReplacement(_ context.Context, in UndoInput) (Undone, error) {
 	return f.undo(in), nil
 }
+func (f *fakes) AskApproval(_ context.Context, in AskApprovalInput) (ApprovalChecked, error) {
+	return f.ask(in), nil
+}
+func (f *fakes) SettleApproval(_ context.Context, in SettleApprovalInput) (ApprovalChecked, error) {
+	return f.settle(in), nil
+}
 func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
 	return f.remove(in), nil
 }
@@ -93,6 +103,7 @@ func environment(t *testing.T, f *fakes) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(30 * time.Second)
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 20 * time.Second}) // the machine may be busy
 	Register(env)
 	f.register(env)
 	return env
@@ -116,6 +127,8 @@ func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	RetireActivity.register(env, f.Retire)
 	AwaitMovedActivity.register(env, f.AwaitMoved)
 	UndoReplacementActivity.register(env, f.UndoReplacement)
+	AskApprovalActivity.register(env, f.AskApproval)
+	SettleApprovalActivity.register(env, f.SettleApproval)
 }
 
 // prepared returns a prepared launch of these claims.
