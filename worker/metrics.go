@@ -73,16 +73,18 @@ type partMetrics struct {
 	interruptions *starter.InterruptionMetrics
 	pauses        *starter.PauseMetrics
 	observations  *starter.ObservationMetrics
+	approvals     *starter.ApprovalMetrics
 }
 
 // newPartMetrics registers them.
 func newPartMetrics(registry prometheus.Registerer) (m partMetrics, err error) {
-	var errs [5]error
+	var errs [6]error
 	m.sweeps, errs[0] = activities.NewSweepMetrics(registry)
 	m.growth, errs[1] = activities.NewGrowthMetrics(registry)
 	m.interruptions, errs[2] = starter.NewInterruptionMetrics(registry)
 	m.pauses, errs[3] = starter.NewPauseMetrics(registry)
 	m.observations, errs[4] = starter.NewObservationMetrics(registry)
+	m.approvals, errs[5] = starter.NewApprovalMetrics(registry)
 	return m, errors.Join(errs[:]...)
 }
 
