@@ -34,6 +34,7 @@ func newApproving(t *testing.T, needs string, approvals []karpv1.Approval, runni
 	t.Helper()
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "uid-p", Annotations: map[string]string{karpv1.ApprovalAnnotationKey: needs}}}
 	pool.Spec.Disruption = karpv1.Disruption{ConsolidateAfter: karpv1.NewNillableDuration(0), Budgets: []karpv1.Budget{{Nodes: "100%"}}}
+	pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Kind: "EC2NodeClass", Name: "default"}
 	claim, node := serving("a")
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.ApprovalsAnnotationKey, karpv1.FormatApprovals(approvals))
 	a := approving{newReplacing(t, running, append(more, pool, claim, node)...)}
@@ -119,7 +120,7 @@ func TestSettleApproval(t *testing.T) {
 	}{
 		"Approved": {reason: "the claim says who approved it", result: approved, state: karpv1.ApprovalGranted, says: "Normal ApprovalGranted Empty (a1): approved by alice: fine"},
 		"Used":     {reason: "a node that is used by now stays", result: approved, pods: []client.Object{aPod("web", "node-a")}, outdated: "NodeClaim a stays: it runs pod default/web", says: "ApprovalOutdated"},
-		"Unneeded": {reason: "nobody need approve it any more", needs: "drift", result: approved, outdated: "is to go for being empty", says: "ApprovalOutdated"},
+		"Unneeded": {reason: "nobody need approve it any more", needs: "drift", result: approved, outdated: "approval is not needed any more for empty", says: "ApprovalOutdated"},
 		"Rejected": {reason: "the claim says who rejected it", result: workflows.ApprovalResult{Outcome: workflows.ApprovalRejected, By: "alice", Why: "no"}, state: karpv1.ApprovalRejected, says: "Normal ApprovalRejected Empty (a1): rejected by alice, not proposed again before"},
 		"Expired":  {reason: "nobody has decided", result: workflows.ApprovalResult{Outcome: workflows.ApprovalExpired}, says: "Warning ApprovalExpired"},
 		"Outdated": {reason: "nobody need decide", result: workflows.ApprovalResult{Outcome: workflows.ApprovalOutdated, Why: "it runs"}, outdated: "it runs", says: "needs no approval any more: it runs"},
@@ -209,6 +210,19 @@ func TestSweepForgetsApprovals(t *testing.T) {
 		s.unasked(t.Context(), []*karpv1.NodeClaim{&claim})
 		if left := len(a.approvals()); left != test.left || len(s.result.Unasked) != 1-test.left || s.result.Failures > 0 {
 			t.Errorf("%s: %d are left, forgotten on %v, failed %v", test.reason, left, s.result.Unasked, s.result.Failed)
+		}
+	}
+}
+
+// TestExpiryByForceWaitsForApproval ends an expired claim that the starter has told to end before its NodePool wanted approval.
+func TestExpiryByForceWaitsForApproval(t *testing.T) {
+	t.Parallel()
+	for needs, goes := range map[string]bool{"": true, "drift": true, "expired": false, "all": false} {
+		a := newApproving(t, needs, nil, nil)
+		claim := a.claims()[0]
+		ending, err := run(t, a.acts.DeleteClaim, workflows.DeleteClaimInput{Claim: claim.Name, UID: string(claim.UID), Reason: workflows.ReasonExpired, Pausable: true})
+		if gone := !a.claims()[0].DeletionTimestamp.IsZero(); err != nil || gone != goes || ending.Postponed == goes || ending.Again.IsZero() != goes {
+			t.Errorf("approval for %q: deleted %t, %+v, %v", needs, gone, ending, err)
 		}
 	}
 }

@@ -3,8 +3,6 @@ package disrupt
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
@@ -29,19 +27,4 @@ func unapproved(in *model.Input, n *model.Node, pool *karpv1.NodePool, reason ka
 			lifecycle.Clock(found.Since), cmp.Or(n.Name, n.Claim))}
 	}
 	return &model.Verdict{Cause: model.CauseApproval, Message: fmt.Sprintf("its NodePool wants approval (%s), for which people are asked when nothing else keeps it", karpv1.ApprovalAnnotationKey)}
-}
-
-// approvedBy says who approved that candidates go for a reason; empty if nobody had to.
-func approvedBy(in *model.Input, candidates []*candidate, reason karpv1.DisruptionReason) string {
-	var names []string
-	for _, c := range candidates {
-		if !c.pool.NeedsApproval(reason) {
-			continue
-		}
-		found := karpv1.ApprovalOf(c.node.Approvals, reason, c.node.DriftHash, in.Snapshot.Time)
-		if found != nil && found.State == karpv1.ApprovalGranted && !slices.Contains(names, found.By) {
-			names = append(names, found.By)
-		}
-	}
-	return strings.Join(names, ", ")
 }

@@ -27,7 +27,7 @@ func ExpiryOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) Exp
 	if !pool.ExpiresGracefully() || expired.IsZero() {
 		return Expiry{}
 	}
-	if claim.Spec.TerminationGracePeriod == nil || pool.NeedsApproval("Expired") {
+	if claim.Spec.TerminationGracePeriod == nil || pool.ExpiryNeedsApproval() {
 		return Expiry{Postponed: true}
 	}
 	if last := expired.Add(claim.Spec.TerminationGracePeriod.Duration); now.Before(last) {
