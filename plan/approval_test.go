@@ -63,7 +63,7 @@ func TestApproval(t *testing.T) {
 		"Budget":       {reason: "budgets keep nobody from being asked", approval: "empty", change: func(p *karpv1.NodePool) { p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0"}} }, proposes: "Empty remove claim-n"},
 		"BudgetLater":  {reason: "they hold for what is approved", approval: "empty", node: []func(*plan.Node){marked(granted, empty, "", time.Hour)}, change: func(p *karpv1.NodePool) { p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0"}} }, says: "budgets allow 0 of 1"},
 		"Paused":       {reason: "nobody is asked during a pause, and who was asked may still decide", approval: "empty", node: []func(*plan.Node){marked(waiting, empty, "", time.Hour)}, change: func(p *karpv1.NodePool) { p.Annotations[karpv1.PauseAnnotationKey] = "disruption" }, says: "disruption is paused"},
-		"Misspelt":     {reason: "a misspelt word keeps the node", approval: "emtpy", says: `"emtpy" must be drift, underutilized, empty, expired or all`},
+		"Misspelt":     {reason: "a misspelt word keeps the node", approval: "idle", says: `"idle" must be drift, underutilized, empty, expired or all`},
 		"Protected":    {reason: "nobody is asked about a node that may not go", approval: "empty", node: []func(*plan.Node){func(n *plan.Node) { n.DoNotDisrupt = true }}, says: "it is annotated karpenter.sh/do-not-disrupt"},
 		"Busy":         {reason: "a node that may not go for a while is still to be approved", approval: "empty", node: []func(*plan.Node){marked(waiting, empty, "", time.Hour), func(n *plan.Node) { n.DoNotDisrupt = true }}, says: "it is annotated"},
 	} {

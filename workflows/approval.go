@@ -132,12 +132,10 @@ func (a *approval) ask(ctx workflow.Context, reminder int) error {
 	}
 	a.describe(ctx, fmt.Sprintf("Waits for approval since %s, until %s.", a.since.UTC().Format(time.RFC3339), a.until.UTC().Format(time.RFC3339)))
 	checked, err := AskApprovalActivity.Run(ctx, AskApprovalInput{Proposal: a.Proposal, Since: a.since, Until: a.until, Reminder: reminder}, summary)
-	switch {
-	case ctx.Err() != nil: // wait sees it
-		return nil
-	case err != nil:
+	if err != nil && ctx.Err() == nil { // wait sees that the workflow was cancelled
 		return err
-	case checked.Outdated != "" && a.result.Outcome == "":
+	}
+	if checked.Outdated != "" && a.result.Outcome == "" {
 		a.result = ApprovalResult{Outcome: ApprovalOutdated, Why: checked.Outdated}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestNeedsApproval(t *testing.T) {
 		"None":    {reason: "without the annotation nobody is asked", lasts: 72 * time.Hour},
 		"Two":     {reason: "words are separated by commas, in any case", approval: "Drift, underutilized", needs: []v1.DisruptionReason{"Drifted", "Underutilized"}, lasts: 72 * time.Hour},
 		"All":     {reason: "all stands for every reason", approval: "all", needs: approvable, lasts: 72 * time.Hour},
-		"Wrong":   {reason: "a misspelt word stops disruption, and says so", approval: "drift,emtpy", needs: approvable, lasts: 72 * time.Hour, stops: `"emtpy" must be drift, underutilized, empty, expired or all`},
+		"Wrong":   {reason: "a misspelt word stops disruption, and says so", approval: "drift,idle", needs: approvable, lasts: 72 * time.Hour, stops: `"idle" must be drift, underutilized, empty, expired or all`},
 		"Repair":  {reason: "what may not need approval is misspelt", approval: "unhealthy", needs: approvable, lasts: 72 * time.Hour, stops: `"unhealthy" must be`},
 		"Expires": {reason: "a pool has its own time", approval: "empty", expires: "2h", needs: []v1.DisruptionReason{"Empty"}, lasts: 2 * time.Hour},
 		"Never":   {reason: "an expiry that cannot be read stops disruption", approval: "empty", expires: "soon", needs: []v1.DisruptionReason{"Empty"}, lasts: 72 * time.Hour, stops: `tenon.sh/approval-expires: "soon" must be a positive duration`},
