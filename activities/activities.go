@@ -6,7 +6,7 @@
 // Each part is a type that holds only what it needs; New puts them together. Some serve one consumer: Provisioning uses the
 // planner; Launch the launcher and the finder; the life of a NodeClaim the joiner, the drainer, the deleter and the
 // terminator; Disruption the evaluator and the remover; a Replacement the replacer, the waiter, the retirer and the undoer;
-// Sweep the sweeper. The answerer answers people who ask why. Other parts are shared: objects and events write to the API
+// an Approval the approver; Sweep the sweeper. The answerer answers people who ask why. Other parts are shared: objects and events write to the API
 // server, executions queries Temporal, the catalogue knows what can be launched, and inputs builds the planner's input.
 //
 // # Rules
@@ -41,7 +41,7 @@
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, nominated, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, hooks, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
-// awaitreplacements, moved, confirm, retire, undo, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweeplisted,
+// awaitreplacements, moved, confirm, retire, undo, approvals, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweeplisted,
 // sweepworkflows, sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepreservations, sweepleftovers, sweepstuck, sweep,
 // activities.
 package activities
@@ -125,6 +125,7 @@ type Activities struct {
 	*waiter
 	*retirer
 	*undoer
+	*approver
 	*sweeper
 }
 
@@ -148,6 +149,7 @@ func New(config Config) *Activities {
 	evaluator := &evaluator{cluster: name, mirror: mirror, seen: seen, inputs: inputs, executions: executions, lately: lately{rate: config.Rate}, counts: config.Metrics, log: disrupting}
 	remover := &remover{objects: objects, counts: config.Metrics, log: disrupting}
 	undoer := &undoer{cluster: name, objects: objects, executions: executions, keeper: keeper, events: events, counts: config.Metrics, log: disrupting}
+	approver := &approver{objects: objects, mirror: mirror, evaluator: evaluator, events: events, log: disrupting}
 	return &Activities{
 		planner: &planner{mirror: mirror, seen: seen, inputs: inputs, nominator: config.Nominator, explained: explained{events: events}, metrics: config.Growth, counts: config.Metrics,
 			creator:   &creator{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: planning},
@@ -166,7 +168,8 @@ func New(config Config) *Activities {
 		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen, events: events},
 		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: disrupting},
 		undoer:     undoer,
-		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer,
+		approver:   approver,
+		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer, approver: approver,
 			catalogue: catalogue, events: events, share: config.SweepMost, metrics: config.SweepMetrics, log: config.Log.Named(logs.Sweep)},
 	}
 }

@@ -62,7 +62,7 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replacemen
 }
 
 // checkNotStopped ends a replacement if somebody has paused the disruption of its nodes, or the launch of what replaces
-// them, or the rollout that they are part of has stopped, since it was decided.
+// them, or the rollout that they are part of has stopped, or somebody wants to approve it first, since it was decided.
 func (r *replacer) checkNotStopped(ctx context.Context, in workflows.ReplacementCommand) error {
 	launched := make([]string, 0, len(in.Claims))
 	for i := range in.Claims {
@@ -83,6 +83,12 @@ func (r *replacer) checkNotStopped(ctx context.Context, in workflows.Replacement
 		for _, stop := range stopped {
 			return giveUp(workflows.FailureChanged, "%s", stop)
 		}
+	}
+	switch unapproved, err := (stops{r.objects}).unapproved(ctx, in.Reason, in.Nodes...); {
+	case err != nil:
+		return err
+	case unapproved != "":
+		return giveUp(workflows.FailureChanged, "%s", unapproved)
 	}
 	return nil
 }

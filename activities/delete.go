@@ -86,7 +86,7 @@ func (d *deleter) stopped(ctx context.Context, claim *karpv1.NodeClaim, in workf
 	}
 	stop := stopped[name]
 	if stop == nil {
-		return workflows.Ending{}, nil
+		return d.unapproved(ctx, claim, in)
 	}
 	again := stop.Until
 	if again.IsZero() && (!in.Expires || !in.Deadline.IsZero()) {
@@ -94,6 +94,19 @@ func (d *deleter) stopped(ctx context.Context, claim *karpv1.NodeClaim, in workf
 	}
 	logs.Of(ctx, d.log).Info("a claim does not end for now", zap.String("claim", claim.Name), zap.String("reason", in.Reason), zap.Stringer("why", stop))
 	return workflows.Ending{Postponed: true, Again: again, Why: stop.String()}, nil
+}
+
+// unapproved postpones the end of an expired claim that the starter wants ended by force, if its NodePool wants approval for that
+// by now. Whoever approves has it replaced, so its life only asks again.
+func (d *deleter) unapproved(ctx context.Context, claim *karpv1.NodeClaim, in workflows.DeleteClaimInput) (workflows.Ending, error) {
+	if in.Reason != workflows.ReasonExpired || in.Expires {
+		return workflows.Ending{}, nil
+	}
+	why, err := stops{d.objects}.unapproved(ctx, in.Reason, workflows.RemovedNode{NodePool: claim.Labels[karpv1.NodePoolLabelKey], Claim: workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}})
+	if err != nil || why == "" {
+		return workflows.Ending{}, err
+	}
+	return workflows.Ending{Postponed: true, Again: time.Now().Add(askAgainStopped), Why: why}, nil
 }
 
 // hurry writes the drain deadline onto a claim that is about to be deleted, if it is sooner than the claim's own. It uses

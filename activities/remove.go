@@ -70,7 +70,7 @@ func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, la
 	return result, err
 }
 
-// notStopped returns the nodes whose disruption nobody has stopped, and why the others are kept. The stop may have begun after
+// notStopped returns the nodes whose disruption nobody has stopped or wants to approve first, and why the others are kept. The stop may have begun after
 // an earlier attempt: what that has removed is among those that go, and what it has only marked is unmarked.
 func (r *remover) notStopped(ctx context.Context, removal workflows.Removal) (going []workflows.RemovedNode, kept []string, err error) {
 	stopped, err := stops{r.objects}.of(ctx, karpv1.PauseDisruption, poolsOf(removal.Nodes)...)
@@ -78,8 +78,14 @@ func (r *remover) notStopped(ctx context.Context, removal workflows.Removal) (go
 		return nil, nil, err
 	}
 	for _, gone := range removal.Nodes {
-		stop := stopped[gone.NodePool]
-		if stop == nil {
+		why, err := stops{r.objects}.unapproved(ctx, removal.Reason, gone)
+		if err != nil {
+			return nil, nil, err
+		}
+		if stop := stopped[gone.NodePool]; stop != nil {
+			why = stop.String()
+		}
+		if why == "" {
 			going = append(going, gone)
 			continue
 		}
@@ -94,7 +100,7 @@ func (r *remover) notStopped(ctx context.Context, removal workflows.Removal) (go
 		if err := r.unmark(ctx, gone, removal.Reason); err != nil {
 			return nil, nil, err
 		}
-		kept = append(kept, gone.Claim.Name+": "+stop.String())
+		kept = append(kept, gone.Claim.Name+": "+why)
 	}
 	return going, kept, nil
 }

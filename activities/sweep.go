@@ -57,14 +57,15 @@ func (w *sweeper) Sweep(ctx context.Context, in workflows.SweepInput) (workflows
 	s.strays(ctx)
 	s.nodes(ctx, nodes)
 	s.marks(ctx, nodes)
+	s.unasked(ctx, claims)
 	s.nameInstances(ctx)
 	s.reservations(ctx)
 	s.leftovers(ctx, in.Leftovers)
 	s.stuck(ctx)
 	w.metrics.swept(s.result)
-	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped)+len(r.Relabelled)+len(r.Ended)+len(r.Collected)+len(r.Failed)+len(r.Stuck)+r.Withheld > 0 || r.Stopped != "" {
+	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Unasked)+len(r.Dropped)+len(r.Relabelled)+len(r.Ended)+len(r.Collected)+len(r.Failed)+len(r.Stuck)+r.Withheld > 0 || r.Stopped != "" {
 		logs.Of(ctx, w.log).Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted), zap.Strings("ended", r.Ended),
-			zap.Strings("lost", r.Lost), zap.Strings("nodes", r.Nodes), zap.Strings("unmarked", r.Unmarked), zap.Strings("dropped", r.Dropped), zap.Strings("relabelled", r.Relabelled),
+			zap.Strings("lost", r.Lost), zap.Strings("nodes", r.Nodes), zap.Strings("unmarked", r.Unmarked), zap.Strings("unasked", r.Unasked), zap.Strings("dropped", r.Dropped), zap.Strings("relabelled", r.Relabelled),
 			zap.Strings("collected", r.Collected), zap.Strings("failed", r.Failed), zap.Strings("stuck", r.Stuck), zap.Int("withheld", r.Withheld), zap.String("stopped", r.Stopped))
 	}
 	return s.result, ctx.Err()

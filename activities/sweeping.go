@@ -28,6 +28,7 @@ type sweeper struct {
 	cloud      cloud.Provider
 	executions executions
 	undoer     *undoer
+	approver   *approver
 	catalogue  *catalogue
 	events     recorder
 	// share is the share of the nodes that one sweep may end; see Config.SweepMost.

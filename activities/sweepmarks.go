@@ -73,6 +73,25 @@ func (s *sweep) removing(ctx context.Context) (bool, error) {
 	return s.executions.doing(ctx, s.cluster.DisruptionID(), workflows.RemoveActivity.Name)
 }
 
+// unasked removes from claims what says that people are asked to approve something, where no workflow waits for them: a person
+// has terminated it, or Temporal's database was lost. If the decision still holds, people are asked anew.
+func (s *sweep) unasked(ctx context.Context, claims []*karpv1.NodeClaim) {
+	for _, claim := range claims {
+		for _, asked := range readApprovals(claim) {
+			if asked.State != karpv1.ApprovalWaiting {
+				continue
+			}
+			running, err := s.running(ctx, s.cluster.ApprovalID(asked.ID))
+			if err == nil && !running {
+				if err = s.approver.forget(ctx, claim, asked.ID, s.now); err == nil {
+					s.result.Unasked = append(s.result.Unasked, claim.Name)
+				}
+			}
+			s.fail("NodeClaim "+claim.Name, err)
+		}
+	}
+}
+
 // openOrphan opens a node that is reserved for the pods of a replacement which is over.
 func (s *sweep) openOrphan(ctx context.Context, node *corev1.Node) error {
 	id := node.Annotations[karpv1.ReplacementAnnotationKey]

@@ -18,6 +18,7 @@ func TestExpiry(t *testing.T) {
 	expired := born.Add(after)
 	for _, row := range []struct {
 		why, annotation string
+		approval        string
 		grace           *metav1.Duration
 		deleting        bool
 		at              time.Time
@@ -31,9 +32,12 @@ func TestExpiry(t *testing.T) {
 			at: expired, want: plan.Expiry{Postponed: true, Again: expired.Add(grace)}},
 		{why: "then it goes, and its pods have their last grace", annotation: "graceful", grace: &metav1.Duration{Duration: grace}, deleting: false, at: expired.Add(grace),
 			want: plan.Expiry{Deadline: expired.Add(grace).Add(30 * time.Second)}},
+		{why: "what needs approval is never ended by force", approval: "expired", grace: &metav1.Duration{Duration: grace}, at: expired.Add(grace), want: plan.Expiry{Postponed: true}},
+		{why: "approval for something else does not matter", approval: "drift", grace: &metav1.Duration{Duration: grace}, at: expired.Add(grace), want: plan.Expiry{}},
+		{why: "a person who deletes the pool has decided", approval: "expired", deleting: true, at: expired, want: plan.Expiry{}},
 		{why: "a pool that is being deleted replaces nothing", annotation: "graceful", deleting: true, at: expired, want: plan.Expiry{}},
 	} {
-		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{karpv1.ExpirationAnnotationKey: row.annotation}}}
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{karpv1.ExpirationAnnotationKey: row.annotation, karpv1.ApprovalAnnotationKey: row.approval}}}
 		if row.deleting {
 			pool.DeletionTimestamp = &metav1.Time{Time: row.at}
 		}

@@ -74,6 +74,8 @@ type (
 	Verdict     = model.Verdict
 	Cause       = model.Cause
 	Allowance   = disrupt.Allowance
+	Approvals   = disrupt.Approvals
+	Proposal    = disrupt.Proposal
 )
 
 // The life of nodes: those that exist, and those that are missing.
@@ -103,6 +105,7 @@ type (
 
 // The causes for which a Verdict keeps a node.
 const (
+	CauseApproval  = model.CauseApproval
 	CauseBudget    = model.CauseBudget
 	CauseBuffer    = model.CauseBuffer
 	CauseLeaving   = model.CauseLeaving
@@ -253,6 +256,12 @@ func Observe(in Input) map[string]Observation { return disrupt.Observe(in) }
 // Describe says what an observation found, in one sentence; empty if nothing would be done.
 func Describe(o Observation) string { return disrupt.Describe(o) }
 
+// Outdated says why a decision that people were asked to approve no longer holds; empty if it holds. decided is what Disrupt
+// returned for the same input.
+func Outdated(in Input, decided Disruption, asked karpv1.Approval) string {
+	return disrupt.Outdated(place.WithProvided(in), decided, asked)
+}
+
 // Overtaken reports whether most of the pods that a command was to move have left since it was decided.
 func Overtaken(moves, left int) bool { return disrupt.Overtaken(moves, left) }
 
@@ -266,6 +275,12 @@ func Placed(snapshot *Snapshot, preferences PreferencePolicy) map[types.UID]bool
 
 // PlacesPods reports whether nodes are removed for a reason only once their pods have a place elsewhere.
 func PlacesPods(reason karpv1.DisruptionReason) bool { return model.PlacesPods(reason) }
+
+// Propose returns for which decisions people have to be asked, and which of those that wait no longer hold. decided is what
+// Disrupt returned for the same input.
+func Propose(in Input, decided Disruption) Approvals {
+	return disrupt.Propose(place.WithProvided(in), decided)
+}
 
 // Protected says what on a node, or on one of its pods, asks that the node not be disrupted for a reason; empty if
 // nothing does.

@@ -22,6 +22,7 @@
 //	something is paused, or resumed → Events and metrics say so (pauses.go); every edge looks whether it may act
 //	a NodePool is only observed  → Events, metrics and the log say what would be done (observations.go)
 //	a node is not needed         → Disruption is signalled (disruption.go)
+//	a person has to approve that → an Approval is started, or told that it is outdated (approvals.go)
 //	every ten minutes, two while anything changes → a Schedule starts the Sweep for what was missed (sweep.go, unrest.go)
 //
 // Each edge is a type of its own with only what it needs; Run creates the edges and runs them concurrently
@@ -40,5 +41,5 @@
 // Reading order: wait, mirror, dedup, signaller, queue, pending, provisioning, pods, static, buffers, leaving,
 // launches, deletions, nodegone, interruptionkinds, pauses, interruption, claims, nodes, changes, announcements, offerings,
 // interruptionmetrics, capacityblocks, notices, overdue, allowances, drains, repair, expiration, sentences, kinds, signalled,
-// eventlimiter, poolsettings, misprotected, protectionends, verdictevents, disruption, observations, unrest, fingerprint, sweep, election, starter.
+// eventlimiter, poolsettings, misprotected, protectionends, verdictevents, disruption, approvals, observations, unrest, fingerprint, sweep, election, starter.
 package starter

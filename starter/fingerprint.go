@@ -32,7 +32,7 @@ func (c *compared) fingerprint(ctx context.Context) (uint64, error) {
 	}
 	running, err := c.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("TenonCluster = '%s' AND WorkflowType IN ('%s') AND ExecutionStatus = 'Running'", c.cluster,
-			strings.Join([]string{workflows.NodeClaimType, workflows.DrainType, workflows.LaunchType, workflows.ReplacementType}, "', '"))})
+			strings.Join([]string{workflows.NodeClaimType, workflows.DrainType, workflows.LaunchType, workflows.ReplacementType, workflows.ApprovalType}, "', '"))})
 	if err != nil {
 		return 0, fmt.Errorf("count workflows: %w", err)
 	}

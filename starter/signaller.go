@@ -76,6 +76,25 @@ func (s *signaller) tellDrain(ctx context.Context, node string, fact workflows.D
 	return nil
 }
 
+// approve starts the Approval of a proposal unless it is running.
+func (s *signaller) approve(ctx context.Context, in workflows.ApprovalInput) error {
+	options := workflows.ApprovalOptions(in)
+	if _, err := s.temporal.ExecuteWorkflow(ctx, options.Client(), workflows.ApprovalType, in); err != nil {
+		return fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	return nil
+}
+
+// withdraw tells an Approval that its decision no longer holds. It does nothing if there is no such Approval.
+func (s *signaller) withdraw(ctx context.Context, id, why string) error {
+	err := s.temporal.SignalWorkflow(ctx, s.cluster.ApprovalID(id), "", workflows.SignalWithdraw, why)
+	var gone *serviceerror.NotFound
+	if err != nil && !errors.As(err, &gone) {
+		return fmt.Errorf("signal %s: %w", s.cluster.ApprovalID(id), err)
+	}
+	return nil
+}
+
 func (s *signaller) signalProvisioning(ctx context.Context, signal string, fact any) error {
 	return s.signal(ctx, workflows.ProvisioningOptions(s.cluster), workflows.ProvisioningType,
 		workflows.ProvisioningInput{Cluster: s.cluster, ClusterUID: s.clusterUID}, signal, fact)

@@ -36,6 +36,8 @@ type Config struct {
 	Disrupt func(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption
 	// Observe says what would be done now, by NodePool, if no NodePool were only observed; nil where nobody asks.
 	Observe func(ctx context.Context, snapshot *plan.Snapshot) map[string]plan.Observation
+	// Propose finds for which decisions people have to be asked; nil where nobody is.
+	Propose func(ctx context.Context, snapshot *plan.Snapshot) plan.Approvals
 	// Close keeps new pods off a Node whose instance the cloud takes back.
 	Close func(ctx context.Context, node *corev1.Node) error
 	// SweepEvery is the sweep interval while anything that the sweep compares changes.
@@ -51,6 +53,8 @@ type Config struct {
 	// Pauses shows what people have paused, and Observed what would be done for observed NodePools; nil shows nothing.
 	Pauses   *PauseMetrics
 	Observed *ObservationMetrics
+	// Approvals shows what waits for a person's approval; nil shows nothing.
+	Approvals *ApprovalMetrics
 	// ReplacesAtRisk enables the replacement of nodes that the cloud says it may soon take back.
 	ReplacesAtRisk bool
 	// RepairPolicies say which nodes will not recover and are terminated; without any, none is.
@@ -141,6 +145,9 @@ func (e *edges) watches() []func(context.Context) error {
 	}
 	if c := e.config; c.Observe != nil {
 		all = append(all, (&Observations{Mirror: c.Mirror, Look: c.Observe, Events: c.Events, Metrics: c.Observed, Log: c.Log}).Run)
+	}
+	if c := e.config; c.Propose != nil {
+		all = append(all, (&approvals{mirror: c.Mirror, workflows: e.workflows, find: c.Propose, metrics: c.Approvals, log: c.Log, proposed: sightings{}, outdated: sightings{}}).watch)
 	}
 	if len(e.config.RepairPolicies) > 0 {
 		all = append(all, e.repairs.watch)

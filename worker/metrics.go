@@ -75,17 +75,19 @@ type partMetrics struct {
 	pauses        *starter.PauseMetrics
 	observations  *starter.ObservationMetrics
 	rollouts      *status.RolloutMetrics
+	approvals     *starter.ApprovalMetrics
 }
 
 // newPartMetrics registers them.
 func newPartMetrics(registry prometheus.Registerer) (m partMetrics, err error) {
-	var errs [6]error
+	var errs [7]error
 	m.sweeps, errs[0] = activities.NewSweepMetrics(registry)
 	m.growth, errs[1] = activities.NewGrowthMetrics(registry)
 	m.interruptions, errs[2] = starter.NewInterruptionMetrics(registry)
 	m.pauses, errs[3] = starter.NewPauseMetrics(registry)
 	m.observations, errs[4] = starter.NewObservationMetrics(registry)
 	m.rollouts, errs[5] = status.NewRolloutMetrics(registry)
+	m.approvals, errs[6] = starter.NewApprovalMetrics(registry)
 	return m, errors.Join(errs[:]...)
 }
 

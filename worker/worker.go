@@ -176,6 +176,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, versions, exported, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log.Named(logs.Starter), Events: events,
 			Disrupt: exported.observed(acts.Disrupt), Observe: acts.Observe, Observed: parts.observations, Close: acts.Close, SweepEvery: config.SweepEvery, LabelKeys: to.Cloud.Kind().Labels, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: parts.interruptions, Pauses: parts.pauses,
+			Propose: acts.Propose, Approvals: parts.approvals,
 			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud), Unhealthy: exported.unhealthy}, to.Cloud, parts.rollouts, log.Named(logs.Status))
 	})
 	return ended(group)

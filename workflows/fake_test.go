@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/tenon-sh/tenon/cloud"
 )
@@ -33,6 +34,9 @@ type fakes struct {
 	moved func(AwaitMovedInput) MovedPods
 	undo  func(UndoInput) Undone
 	hooks func(HookInput) (HookResult, error)
+	// ask and settle are those of an Approval.
+	ask    func(AskApprovalInput) ApprovalChecked
+	settle func(SettleApprovalInput) ApprovalChecked
 }
 
 func (f *fakes) Plan(_ context.Context, in PlanInput) (PlanResult, error) { return f.plan(in) }
@@ -84,6 +88,12 @@ func (f *fakes) AwaitMoved(_ context.Context, in AwaitMovedInput) (MovedPods, er
 func (f *fakes) UndoReplacement(_ context.Context, in UndoInput) (Undone, error) {
 	return f.undo(in), nil
 }
+func (f *fakes) AskApproval(_ context.Context, in AskApprovalInput) (ApprovalChecked, error) {
+	return f.ask(in), nil
+}
+func (f *fakes) SettleApproval(_ context.Context, in SettleApprovalInput) (ApprovalChecked, error) {
+	return f.settle(in), nil
+}
 func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
 	return f.remove(in), nil
 }
@@ -96,6 +106,7 @@ func environment(t *testing.T, f *fakes) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(30 * time.Second)
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 20 * time.Second}) // the machine may be busy
 	Register(env)
 	f.register(env)
 	return env
@@ -120,6 +131,8 @@ func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	AwaitMovedActivity.register(env, f.AwaitMoved)
 	UndoReplacementActivity.register(env, f.UndoReplacement)
 	HooksActivity.register(env, f.Hooks)
+	AskApprovalActivity.register(env, f.AskApproval)
+	SettleApprovalActivity.register(env, f.SettleApproval)
 }
 
 // prepared returns a prepared launch of these claims.

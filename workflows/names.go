@@ -12,6 +12,7 @@ const (
 	DrainType        = "Drain"
 	DisruptionType   = "Disruption"
 	ReplacementType  = "Replacement"
+	ApprovalType     = "Approval"
 	SweepType        = "Sweep"
 )
 
@@ -42,6 +43,9 @@ func (c Cluster) DisruptionID() string { return string(c) + "/disruption" }
 
 // ReplacementID is the id of a Replacement workflow. The short id is on the Nodes and claims it is about.
 func (c Cluster) ReplacementID(id string) string { return string(c) + "/replacement/" + id }
+
+// ApprovalID is the id of an Approval workflow. The short id is on the NodeClaims it is about.
+func (c Cluster) ApprovalID(id string) string { return string(c) + "/approval/" + id }
 
 // SweepID is the id of the cluster's sweep Schedule; each run's workflow id is this and a timestamp.
 func (c Cluster) SweepID() string { return string(c) + "/sweep" }

@@ -38,7 +38,7 @@ func payloads() []reflect.Type {
 		method := activities.Method(i).Type
 		add(method.In(1), method.Out(0))
 	}
-	for _, workflow := range []any{Provisioning, Launch, NodeClaim, Drain, Disruption, Replacement, Sweep} {
+	for _, workflow := range []any{Provisioning, Launch, NodeClaim, Drain, Disruption, Replacement, Approval, Sweep} {
 		f := reflect.TypeOf(workflow)
 		add(f.In(1))
 		if f.NumOut() == 2 {
@@ -46,7 +46,7 @@ func payloads() []reflect.Type {
 		}
 	}
 	add(reflect.TypeFor[Ending](), reflect.TypeFor[DrainWaiter](), reflect.TypeFor[DrainOrder](), reflect.TypeFor[DrainStatus](), reflect.TypeFor[PodsPending](),
-		reflect.TypeFor[CapacityRefused](), reflect.TypeFor[Ended](), reflect.TypeFor[PodQuestion](), reflect.TypeFor[PodAnswer](), reflect.TypeFor[NodeQuestion](), reflect.TypeFor[NodeAnswer]())
+		reflect.TypeFor[CapacityRefused](), reflect.TypeFor[Ended](), reflect.TypeFor[ApprovalDecision](), reflect.TypeFor[PodQuestion](), reflect.TypeFor[PodAnswer](), reflect.TypeFor[NodeQuestion](), reflect.TypeFor[NodeAnswer]())
 	return all
 }
 

@@ -76,6 +76,12 @@ var (
 	// used again.
 	UndoReplacementActivity = Activity[UndoInput, Undone]{"UndoReplacement", kubeWrite}
 
+	// AskApprovalActivity marks NodeClaims as waiting for a person, and tells people. SettleApprovalActivity writes down what
+	// they have decided; it asks the planner whether an approved decision still holds, and needs a fresh mirror for that. Both
+	// are retried without limit: a person's decision must not be lost.
+	AskApprovalActivity    = Activity[AskApprovalInput, ApprovalChecked]{"AskApproval", kubeWrite}
+	SettleApprovalActivity = Activity[SettleApprovalInput, ApprovalChecked]{"SettleApproval", Policy{Attempt: time.Minute, Heartbeat: 10 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+
 	// SweepActivity compares cloud, cluster and workflows. It is tried twice; the next sweep follows soon anyway.
 	SweepActivity = Activity[SweepInput, SweepResult]{"Sweep", Policy{Attempt: 2 * time.Minute, Heartbeat: 30 * time.Second, First: 5 * time.Second, Most: 10 * time.Second, Tries: 2}}
 )

@@ -1,9 +1,10 @@
 // Package workflows orchestrates the lives of a cluster's nodes: deterministic workflow code, and nothing else.
 //
 // Reading order: activity, failures, names, interruption, plannedclaim, provisioningpayloads, launchpayloads,
-// nodeclaimpayloads, adoption, hookpayloads, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies,
+// nodeclaimpayloads, adoption, hookpayloads, drainpayloads, disruptionpayloads, replacementpayloads, approvalpayloads, sweeppayloads,
+// whypayloads, policies,
 // priority, start, launch, drain, drainorders, draindetails, nodeclaim, attach, series, singleton, retire,
-// replacementdetails, replacement, provisioning, why, disruption, whynode, sweep, register.
+// replacementdetails, replacement, approval, provisioning, why, disruption, whynode, sweep, register.
 //
 // # The workflows
 //
@@ -13,6 +14,7 @@
 //	Drain         minutes     cordon, hooks, evict in order under budgets, wait for volumes, by a deadline
 //	Disruption    for ever    something changed → one evaluation → empty nodes are removed, others through Replacements
 //	Replacement   minutes     mark → launch → initialized → stable → check again → delete the claims; or undo everything
+//	Approval      days        a person has to approve a decision → what they decide is written onto the claims
 //	Sweep         seconds     compares cloud, cluster and workflows, and puts right what nobody owns
 //
 // # How they are written
@@ -69,6 +71,8 @@ type Activities interface {
 	Retire(context.Context, RetireInput) (RetireResult, error)
 	AwaitMoved(context.Context, AwaitMovedInput) (MovedPods, error)
 	UndoReplacement(context.Context, UndoInput) (Undone, error)
+	AskApproval(context.Context, AskApprovalInput) (ApprovalChecked, error)
+	SettleApproval(context.Context, SettleApprovalInput) (ApprovalChecked, error)
 	Sweep(context.Context, SweepInput) (SweepResult, error)
 }
 
@@ -81,6 +85,7 @@ func Register(r worker.WorkflowRegistry) {
 		DrainType:        Drain,
 		DisruptionType:   Disruption,
 		ReplacementType:  Replacement,
+		ApprovalType:     Approval,
 		SweepType:        Sweep,
 	} {
 		r.RegisterWorkflowWithOptions(definition, workflow.RegisterOptions{Name: name})
@@ -110,6 +115,8 @@ func RegisterActivities(r worker.ActivityRegistry, a Activities) {
 	RetireActivity.register(r, a.Retire)
 	AwaitMovedActivity.register(r, a.AwaitMoved)
 	UndoReplacementActivity.register(r, a.UndoReplacement)
+	AskApprovalActivity.register(r, a.AskApproval)
+	SettleApprovalActivity.register(r, a.SettleApproval)
 	SweepActivity.register(r, a.Sweep)
 }
 

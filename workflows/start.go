@@ -85,6 +85,17 @@ func ReplacementOptions(in ReplacementInput) Start {
 			AttrNode.ValueSet(first.Node), AttrPhase.ValueSet(PhaseReplacing), AttrReason.ValueSet(in.Reason)}}
 }
 
+// ApprovalOptions says how an Approval is started. It may run again: what has expired may be proposed again.
+func ApprovalOptions(in ApprovalInput) Start {
+	first := in.Nodes[0]
+	return Start{ID: in.Cluster.ApprovalID(in.ID), TaskQueue: in.Cluster.TaskQueue(), Again: true, Priority: priorityTidying,
+		Memo:    map[string]any{MemoClusterUID: in.ClusterUID},
+		Summary: fmt.Sprintf("%s: %d nodes wait for approval", in.Reason, len(in.Nodes)),
+		Attributes: []temporal.SearchAttributeUpdate{
+			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(first.NodePool), AttrNodeClaim.ValueSet(first.Claim.Name),
+			AttrNode.ValueSet(first.Node), AttrPhase.ValueSet(PhaseWaiting), AttrReason.ValueSet(in.Reason)}}
+}
+
 // Client returns the options for starting the workflow from outside.
 func (s Start) Client() client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{

@@ -42,6 +42,8 @@ type SweepResult struct {
 	Nodes []string `json:"nodes,omitempty"`
 	// Unmarked are Nodes that were marked for removal but that nobody removes.
 	Unmarked []string `json:"unmarked,omitempty"`
+	// Unasked are claims that were marked as waiting for an approval for which no workflow waited.
+	Unasked []string `json:"unasked,omitempty"`
 	// Dropped are claims that were never launched, of replacements that are over.
 	Dropped []string `json:"dropped,omitempty"`
 	// Relabelled are claims whose instance has left its capacity reservation, or was moved into one.

@@ -26,6 +26,9 @@ replacement runs as a durable Temporal workflow.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.AddCommand(newApprovalsCommand())
+	root.AddCommand(newApproveCommand())
+	root.AddCommand(newRejectCommand())
 	root.AddCommand(newCleanupCommand())
 	root.AddCommand(newCodecServerCommand())
 	root.AddCommand(newConvertCommand())

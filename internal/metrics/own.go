@@ -22,6 +22,10 @@ var ownRows = []row{
 
 	{name: "tenon_paused", by: Leader, kind: Gauge, labels: "what nodepool", verdict: Own,
 		help: "1 for what is paused: provisioning, disruption or interruption, for a NodePool that is paused or only observed, or for the whole cluster, with an empty NodePool."},
+	{name: "tenon_approvals_waiting", by: Leader, kind: Gauge, labels: "nodepool reason", verdict: Own,
+		help: "Decisions that wait for a person's approval."},
+	{name: "tenon_approvals_oldest_timestamp_seconds", by: Leader, kind: Gauge, labels: "nodepool reason", verdict: Own,
+		help: "Since when the oldest of the decisions that wait for a person's approval has waited."},
 	{name: "tenon_observed_launches", by: Every, kind: Gauge, labels: "nodepool", verdict: Own,
 		help: "Nodes that would be launched now, if the NodePool were not only observed."},
 	{name: "tenon_observed_removals", by: Every, kind: Gauge, labels: "nodepool", verdict: Own,

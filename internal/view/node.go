@@ -2,10 +2,12 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -56,6 +58,8 @@ type Node struct {
 	Promised int `json:"promised,omitempty"`
 	// Replacement is the id of the replacement that removes the node, or for which it was launched.
 	Replacement string `json:"replacement,omitempty"`
+	// Approval is the id of the approval that the node's disruption waits for.
+	Approval string `json:"approval,omitempty"`
 }
 
 // coming says that the node does not serve yet, leaving that it goes.
@@ -71,6 +75,9 @@ func nodeOf(n *plan.Node, price Price) *Node {
 	node := &Node{Key: n.Key(), Name: n.Name, Claim: n.Claim, Pool: n.Pool, InstanceType: n.InstanceType, CapacityType: n.CapacityType, Zone: n.Zone,
 		Arch: n.Labels["kubernetes.io/arch"], State: stateOf(n), Note: noteOf(n), Created: n.Created, Price: price,
 		Allocatable: amountsOf(n.Allocatable), Promised: len(n.Promised), Replacement: n.Replacement, Pods: make([]Pod, 0, len(n.Pods))}
+	if asked := waitsFor(n); asked != nil {
+		node.Approval = asked.ID
+	}
 	var requested plan.Resources
 	for _, p := range n.Pods {
 		node.Pods = append(node.Pods, podOf(p))
@@ -108,8 +115,21 @@ func stateOf(n *plan.Node) NodeState {
 	return NodeServing
 }
 
+// waitsFor returns the approval that the node's disruption waits for, nil if there is none. Its workflow ends it in time, so no
+// clock is asked.
+func waitsFor(n *plan.Node) *karpv1.Approval {
+	at := slices.IndexFunc(n.Approvals, func(a karpv1.Approval) bool { return a.State == karpv1.ApprovalWaiting })
+	if at < 0 {
+		return nil
+	}
+	return &n.Approvals[at]
+}
+
 func noteOf(n *plan.Node) string {
+	asked := waitsFor(n)
 	switch {
+	case asked != nil:
+		return fmt.Sprintf("waits for approval (%s) since %s: tenon approve %s", asked.Reason, asked.Since.UTC().Format(time.RFC3339), asked.ID)
 	case n.Drifted:
 		return "has drifted: " + n.DriftedFor
 	case !n.EndsAt.IsZero():
@@ -129,16 +149,16 @@ func (n *Node) same(other *Node) bool {
 
 // plain are the fields of a node that can be compared directly.
 type plain struct {
-	key, name, claim, pool, instanceType, capacityType, zone, arch, note, replacement string
-	state                                                                             NodeState
-	created                                                                           int64
-	price                                                                             Price
-	fill                                                                              Fill
-	promised                                                                          int
+	key, name, claim, pool, instanceType, capacityType, zone, arch, note, replacement, approval string
+	state                                                                                       NodeState
+	created                                                                                     int64
+	price                                                                                       Price
+	fill                                                                                        Fill
+	promised                                                                                    int
 }
 
 func (n *Node) plain() plain {
-	return plain{n.Key, n.Name, n.Claim, n.Pool, n.InstanceType, n.CapacityType, n.Zone, n.Arch, n.Note, n.Replacement, n.State, n.Created.UnixNano(), n.Price,
+	return plain{n.Key, n.Name, n.Claim, n.Pool, n.InstanceType, n.CapacityType, n.Zone, n.Arch, n.Note, n.Replacement, n.Approval, n.State, n.Created.UnixNano(), n.Price,
 		n.Fill, n.Promised}
 }
 

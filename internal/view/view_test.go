@@ -340,3 +340,23 @@ func TestPausesAreSeen(t *testing.T) {
 		t.Errorf("the end of all pauses is told as %v", delta.Pauses)
 	}
 }
+
+// TestNodesThatWaitForApproval checks that a node says so, and which approval it waits for.
+func TestNodesThatWaitForApproval(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, test := range []struct {
+		reason, id, note string
+		approvals        []karpv1.Approval
+	}{
+		{reason: "nobody is asked"},
+		{reason: "people are asked", approvals: []karpv1.Approval{{ID: "a1", State: karpv1.ApprovalWaiting, Reason: "Drifted", Since: since}}, id: "a1",
+			note: "waits for approval (Drifted) since 2026-01-02T03:04:05Z: tenon approve a1"},
+		{reason: "they have decided", approvals: []karpv1.Approval{{ID: "a1", State: karpv1.ApprovalGranted, Reason: "Drifted", Since: since}}},
+	} {
+		seen := view.NewBuilder("blue").Build(view.Input{Snapshot: &plan.Snapshot{Time: since, Nodes: []*plan.Node{{Claim: "a", Pool: "p", Approvals: test.approvals}}}})
+		if node := seen.Nodes[0]; node.Approval != test.id || node.Note != test.note {
+			t.Errorf("%s: approval %q, note %q", test.reason, node.Approval, node.Note)
+		}
+	}
+}

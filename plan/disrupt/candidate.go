@@ -117,7 +117,7 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 	if !n.Initialized {
 		return stays(model.CauseNode, "it is not initialized")
 	}
-	return cmp.Or(j.protects(n, reason), j.expects(n), j.patience(n, pool, reason))
+	return cmp.Or(j.protects(n, reason), j.expects(n), j.patience(n, pool, reason), unapproved(j.in, n, pool, reason))
 }
 
 // stopped says that a person has stopped the disruption of a pool's nodes; nil if not.
@@ -299,7 +299,7 @@ const soonWithin = 5 * time.Minute
 // of their pods are not given to the pods of other nodes.
 func (j *judge) soonQuiet(n *model.Node, kept *model.Verdict) bool {
 	pool := j.pools[n.Pool]
-	if kept.Cause != model.CauseQuiet || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin {
+	if kept.Cause != model.CauseQuiet || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin || unapproved(j.in, n, pool, underutilized) != nil {
 		return false
 	}
 	if _, held := j.in.Held[n.Key()]; held || j.in.Settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {

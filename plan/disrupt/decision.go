@@ -113,7 +113,25 @@ func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, 
 	if command.SavesPerHour > 0 {
 		command.Why += fmt.Sprintf(", which saves %s an hour", cloud.Money(command.Zone, command.SavesPerHour))
 	}
+	if by := d.approvedBy(sources, reason); by != "" {
+		command.Why += "; approved by " + by
+	}
 	d.command(command)
+}
+
+// approvedBy says who approved that candidates go for a reason; empty if nobody had to.
+func (d *decision) approvedBy(sources []*candidate, reason karpv1.DisruptionReason) string {
+	var names []string
+	for _, c := range sources {
+		if !c.pool.NeedsApproval(reason) {
+			continue
+		}
+		found := karpv1.ApprovalOf(c.node.Approvals, reason, c.node.DriftHash, d.in.Snapshot.Time)
+		if found != nil && found.State == karpv1.ApprovalGranted && !slices.Contains(names, found.By) {
+			names = append(names, found.By)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // savings returns how much less the cluster costs, in US dollars per hour, with claims in the place of candidates; zero if

@@ -20,13 +20,14 @@ type Expiry struct {
 }
 
 // ExpiryOf decides what happens now to an expired claim. It is postponed, for as long as its grace period lasts, if its
-// NodePool replaces nodes before it removes them (api/karpenter/v1, ExpirationAnnotationKey).
+// NodePool replaces nodes before it removes them (api/karpenter/v1, ExpirationAnnotationKey), and until the planner replaces
+// it if that needs approval.
 func ExpiryOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) Expiry {
 	expired := claim.ExpiresAt()
 	if !pool.ExpiresGracefully() || expired.IsZero() {
 		return Expiry{}
 	}
-	if claim.Spec.TerminationGracePeriod == nil {
+	if claim.Spec.TerminationGracePeriod == nil || pool.ExpiryNeedsApproval() {
 		return Expiry{Postponed: true}
 	}
 	if last := expired.Add(claim.Spec.TerminationGracePeriod.Duration); now.Before(last) {

@@ -88,6 +88,8 @@ const (
 	CausePaused Cause = "Paused"
 	// CauseRollout says that the rollout of the node's pool has not come to it, or is stopped.
 	CauseRollout Cause = "Rollout"
+	// CauseApproval says that a person has to approve first, or has rejected it.
+	CauseApproval Cause = "Approval"
 	// CauseNone says that the reason does not apply to the node.
 	CauseNone Cause = "None"
 )

@@ -86,6 +86,9 @@ type Input struct {
 	// whole cluster; nil means no limit.
 	Begun map[string][]karpv1.Begun
 	Rate  *karpv1.DisruptionRate
+	// Proposing has Disrupt decide as if everything were approved that nobody has rejected: people are asked to approve what
+	// it then decides. Pack does not read it.
+	Proposing bool
 }
 
 // Hold keeps a node from being disrupted for any reason until a given time.

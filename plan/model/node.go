@@ -107,6 +107,10 @@ type Node struct {
 	Drifted    bool
 	DriftedFor string
 	DriftedAt  time.Time
+	// DriftHash is the claim's (NodeClaim.DriftHash), and Approvals are what people have been asked and have decided about its
+	// disruption.
+	DriftHash string
+	Approvals []karpv1.Approval
 	// ExpireAfter is how old the node may become; zero means that it does not expire.
 	ExpireAfter time.Duration
 	// TerminationGracePeriod limits the node's drain; nil means no limit. It is the claim's own, not the pool's.

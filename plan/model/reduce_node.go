@@ -81,7 +81,9 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	}
 	if drifted := claim.Condition(karpv1.ConditionTypeDrifted); drifted != nil && drifted.Status == metav1.ConditionTrue {
 		n.Drifted, n.DriftedFor, n.DriftedAt = true, i.String(drifted.Reason), drifted.LastTransitionTime.Time
+		n.DriftHash = claim.DriftHash()
 	}
+	n.Approvals = karpv1.ReadApprovals(claim.Annotations[karpv1.ApprovalsAnnotationKey])
 	if after := claim.Spec.ExpireAfter; !after.IsNever() {
 		n.ExpireAfter = *after.Duration
 	}

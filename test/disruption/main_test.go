@@ -41,7 +41,7 @@ const settleWithin = 4 * time.Minute
 func scenarios(l *laboratory) []scenario {
 	return slices.Concat(emptyScenarios(), budgetScenarios(l), protectionScenarios(), consolidationScenarios(), balancedScenarios(), placementScenarios(),
 		driftScenarios(l), expiryScenarios(), staticScenarios(), manualScenarios(), bufferScenarios(),
-		repairScenarios(), interruptionScenarios(), pausedScenarios(), hookScenarios(l), rolloutScenarios(l), commandScenarios(), replacementScenarios(), spotScenarios(true))
+		repairScenarios(), interruptionScenarios(), pausedScenarios(), hookScenarios(l), rolloutScenarios(l), approvalScenarios(), commandScenarios(), replacementScenarios(), spotScenarios(true))
 }
 
 // TestDisruption is the one test of this package that needs a laboratory: its scenarios share it.

@@ -54,6 +54,7 @@ func TestFromOutside(t *testing.T) {
 	inTurn(t, w, []part{
 		{"ThrottledInTheBody", throttledInTheBody},
 		{"PausedOverRestarts", pausedOverRestarts},
+		{"ApprovedOverRestarts", approvedOverRestarts},
 		{"Observed", observedFromOutside},
 		{"ClocksDiffer", clocksDiffer},
 		{"PoisonPool", poisonPool},

@@ -60,6 +60,15 @@ const (
 	PauseAnnotationKey = "tenon.sh/pause"
 	// ObserveAnnotationKey on a NodePool, "true", has Tenon only say what it would do for the pool.
 	ObserveAnnotationKey = "tenon.sh/observe"
+	// ApprovalAnnotationKey on a NodePool says for which reasons a person has to approve before its nodes go: drift,
+	// underutilized, empty, expired, separated by commas, or all. While it cannot be read, disruption is paused.
+	ApprovalAnnotationKey = "tenon.sh/approval"
+	// ApprovalExpiresAnnotationKey on a NodePool is how long (a Go duration, 72h where it is absent) an approval waits for a
+	// person. While it cannot be read, disruption is paused.
+	ApprovalExpiresAnnotationKey = "tenon.sh/approval-expires"
+	// ApprovalsAnnotationKey holds, on a NodeClaim, what people have been asked and have decided about its disruption, as a
+	// JSON list. Tenon writes it.
+	ApprovalsAnnotationKey = "tenon.sh/approvals"
 	// ExpirationAnnotationKey on a NodePool says how its nodes expire: ExpirationGraceful, or at once where it is absent.
 	ExpirationAnnotationKey = "tenon.sh/expiration"
 	// ExpirationGraceful has expired nodes replaced first and within the pool's budgets. They go by force only when

@@ -11,7 +11,11 @@ func (in *NodeClaim) ExpiresAt() time.Time {
 }
 
 // ExpiresGracefully says that nodes of the pool that have expired are to be replaced first and within its budgets, and
-// are not ended at once. A pool that is being deleted replaces nothing.
+// are not ended at once. That is also so where their expiry needs approval. A pool that is being deleted replaces nothing.
 func (in *NodePool) ExpiresGracefully() bool {
-	return in.Annotations[ExpirationAnnotationKey] == ExpirationGraceful && in.DeletionTimestamp.IsZero()
+	return (in.Annotations[ExpirationAnnotationKey] == ExpirationGraceful || in.ExpiryNeedsApproval()) && in.DeletionTimestamp.IsZero()
 }
+
+// ExpiryNeedsApproval says whether a person has to approve before an expired node of the pool goes. It is never ended by
+// force then.
+func (in *NodePool) ExpiryNeedsApproval() bool { return in.NeedsApproval(approvalExpired) }

@@ -196,6 +196,9 @@ func StopOf(scope PauseScope, everywhere []Pause, pool *NodePool, now time.Time)
 			longer(Stop{Pause: pause, NodePool: pool.Name})
 		}
 	}
+	if mistake := pool.approvalMistake(); mistake != "" && scope == PauseDisruption {
+		longer(Stop{Pause: Pause{What: scope, Reason: "what needs approval cannot be read: " + mistake}, NodePool: pool.Name})
+	}
 	if pool.Observed() {
 		longer(Stop{Pause: Pause{What: scope}, NodePool: pool.Name, Observe: true})
 	}

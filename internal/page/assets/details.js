@@ -72,6 +72,8 @@ export class Details {
     list.id = "facts-of-node";
     const life = node.claim && this.model.link(this.model.name + "/nodeclaim/" + node.claim);
     if (life) list.append(element("dt", { text: "Life" }), element("dd", {}, element("a", { href: life, target: "_blank", rel: "noopener noreferrer", text: "in Temporal" })));
+    const asked = node.approval && this.model.link(this.model.name + "/approval/" + node.approval);
+    if (asked) list.append(element("dt", { text: "Approval" }), element("dd", {}, element("a", { href: asked, target: "_blank", rel: "noopener noreferrer", text: node.approval + " in Temporal" })));
     return list;
   }
 
