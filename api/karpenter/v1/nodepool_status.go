@@ -14,6 +14,9 @@ const (
 	ConditionTypeNodeClassReady = "NodeClassReady"
 	// ConditionTypePaused is True while work for the pool is paused, or the pool is only observed; absent otherwise.
 	ConditionTypePaused = "Paused"
+	// ConditionTypeMaintenanceWindow is True while maintenance windows are open for every reason that waits for one, False while
+	// they are closed for some or cannot be read; absent for pools without windows. It does not affect Ready.
+	ConditionTypeMaintenanceWindow = "MaintenanceWindow"
 	// ConditionTypeNodeRegistrationHealthy is False when recent launches of the pool did not become nodes.
 	ConditionTypeNodeRegistrationHealthy = "NodeRegistrationHealthy"
 )
