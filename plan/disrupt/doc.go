@@ -4,6 +4,6 @@
 // An evaluation asks thousands of times what happens to the cluster without some nodes, and cannot afford a plan each time.
 // So a Simulation is set up once, and each question is a trial of it that is rolled back (simulation.go, trial.go).
 //
-// Reading order: pdb, budgetbook, rates, allowance, candidate, balance, simulation, purchase, trial, opening, rehearsal,
-// decision, shrinking, consolidation, group, empty, renew, disrupt, join, confirm, observe.
+// Reading order: pdb, candidate, budgetbook, rates, allowance, balance, simulation, purchase, trial, opening, rehearsal,
+// decision, shrinking, consolidation, group, empty, renew, disrupt, ordered, join, confirm, observe.
 package disrupt

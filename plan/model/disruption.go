@@ -72,6 +72,8 @@ const (
 	CauseNominated Cause = "Nominated"
 	// CausePaused says that a person has paused disruption, or has the NodePool only observed.
 	CausePaused Cause = "Paused"
+	// CauseWindow says that no maintenance window is open for the reason.
+	CauseWindow Cause = "Window"
 	// CauseNone says that the reason does not apply to the node.
 	CauseNone Cause = "None"
 )
