@@ -5,7 +5,8 @@
 //
 // Each part is a type that holds only what it needs; New puts them together. Some serve one consumer: Provisioning uses the
 // planner; Launch the launcher and the finder; the life of a NodeClaim the joiner, the drainer, the deleter and the
-// terminator; Disruption the evaluator and the remover; a Replacement the replacer, the waiter, the retirer and the undoer;
+// terminator; Disruption the evaluator and the remover; a Replacement the replacer, the waiter, the retirer and the undoer; a
+// ReplacementOrder the orderer;
 // Sweep the sweeper. The answerer answers people who ask why. Other parts are shared: objects and events write to the API
 // server, executions queries Temporal, the catalogue knows what can be launched, and inputs builds the planner's input.
 //
@@ -41,7 +42,7 @@
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, nominated, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
-// awaitreplacements, moved, confirm, retire, undo, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweepworkflows,
+// awaitreplacements, moved, confirm, retire, undo, planreplacements, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweepworkflows,
 // sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepreservations, sweepleftovers, sweepstuck, sweep,
 // activities.
 package activities
@@ -100,8 +101,12 @@ type Config struct {
 	SweepMetrics *SweepMetrics
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
+	// Windows are the cluster's maintenance windows.
+	Windows karpv1.MaintenanceWindows
 	// Rate limits how many nodes of the cluster begin to be disrupted within a period; nil means no limit.
 	Rate *karpv1.DisruptionRate
+	// Budgets limit how many nodes of the cluster are disrupted at once.
+	Budgets []karpv1.Budget
 }
 
 // Activities implements workflows.Activities; each of its parts implements some of the methods.
@@ -120,6 +125,7 @@ type Activities struct {
 	*waiter
 	*retirer
 	*undoer
+	*orderer
 	*sweeper
 }
 
@@ -130,14 +136,15 @@ func New(config Config) *Activities {
 	// Shared by several parts.
 	objects, events, executions := objects{config.Kube}, recorder{config.Events}, executions{config.Temporal}
 	mirror, provider, name, log := config.Mirror, config.Cloud, config.Cluster, config.Log
+	stops := stops{objects, config.Windows}
 	seen := seen{cluster: name, clusterUID: config.ClusterUID, mirror: mirror, log: log}
 	instances := instances{objects: objects, cloud: provider, log: log}
 	catalogue := &catalogue{mirror: mirror, cloud: provider, nodePrice: config.NodePrice, packing: config.Packing}
 	inputs := &inputs{catalogue: catalogue, nominator: config.Nominator, minValues: config.MinValues, preferences: config.Preferences,
-		spotToSpot: config.SpotToSpot, rate: config.Rate}
+		spotToSpot: config.SpotToSpot, rate: config.Rate, budgets: config.Budgets}
 	keeper := &keeper{cluster: name, objects: objects, executions: executions}
 	evaluator := &evaluator{cluster: name, mirror: mirror, seen: seen, inputs: inputs, executions: executions, lately: lately{rate: config.Rate}, counts: config.Metrics, log: log}
-	remover := &remover{objects: objects, counts: config.Metrics, log: log}
+	remover := &remover{objects: objects, stops: stops, counts: config.Metrics, log: log}
 	undoer := &undoer{cluster: name, objects: objects, executions: executions, keeper: keeper, events: events, counts: config.Metrics, log: log}
 	return &Activities{
 		planner: &planner{mirror: mirror, seen: seen, inputs: inputs, nominator: config.Nominator, explained: explained{events: events}, metrics: config.Growth, counts: config.Metrics,
@@ -149,13 +156,14 @@ func New(config Config) *Activities {
 		finder:     &finder{cluster: name, objects: objects, mirror: mirror, cloud: provider, executions: executions},
 		joiner:     &joiner{objects: objects, mirror: mirror, catalogue: catalogue, instances: instances, keeper: keeper, nominator: config.Nominator, events: events, log: log},
 		drainer:    &drainer{drains: newDrains(config), objects: objects, log: log},
-		deleter:    &deleter{objects: objects, counts: config.Metrics, log: log},
+		deleter:    &deleter{objects: objects, stops: stops, counts: config.Metrics, log: log},
 		terminator: &terminator{objects: objects, mirror: mirror, cloud: provider, instances: instances, events: events, log: log},
 		remover:    remover,
-		replacer:   &replacer{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: log},
+		replacer:   &replacer{objects: objects, stops: stops, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: log},
 		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen, events: events},
-		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: log},
+		retirer:    &retirer{objects: objects, stops: stops, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: log},
 		undoer:     undoer,
+		orderer:    &orderer{mirror: mirror, seen: seen, inputs: inputs, evaluator: evaluator, log: log},
 		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer,
 			catalogue: catalogue, events: events, share: config.SweepMost, metrics: config.SweepMetrics, log: log},
 	}

@@ -22,6 +22,7 @@ import (
 // replacer begins replacements: it creates the new claims, and marks the nodes to be replaced.
 type replacer struct {
 	objects   objects
+	stops     stops
 	mirror    Mirror
 	catalogue *catalogue
 	events    recorder
@@ -61,14 +62,21 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replacemen
 }
 
 // checkNotStopped ends a replacement if somebody has paused the disruption of its nodes, or the launch of what replaces
-// them, since it was decided.
+// them, or their maintenance window has closed, since it was decided.
 func (r *replacer) checkNotStopped(ctx context.Context, in workflows.ReplacementCommand) error {
 	launched := make([]string, 0, len(in.Claims))
 	for i := range in.Claims {
 		launched = append(launched, in.Claims[i].NodePool)
 	}
-	for scope, pools := range map[karpv1.PauseScope][]string{karpv1.PauseDisruption: poolsOf(in.Nodes), karpv1.PauseProvisioning: launched} {
-		stopped, err := stops{r.objects}.of(ctx, scope, pools...)
+	removed := poolsOf(in.Nodes)
+	if in.Reason == workflows.ReasonManualReplacement {
+		removed = nil // what a person orders is never paused
+	}
+	for scope, pools := range map[karpv1.PauseScope][]string{karpv1.PauseDisruption: removed, karpv1.PauseProvisioning: launched} {
+		stopped, err := r.stops.of(ctx, scope, pools...)
+		if scope == karpv1.PauseDisruption {
+			stopped, err = r.stops.ofRemovals(ctx, scope, in.Reason, pools...)
+		}
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ type fakes struct {
 	let   func(RetireInput) RetireResult
 	moved func(AwaitMovedInput) MovedPods
 	undo  func(UndoInput) Undone
+	order func(ReplacementOrderInput) (PlannedReplacements, error)
 }
 
 func (f *fakes) Plan(_ context.Context, in PlanInput) (PlanResult, error) { return f.plan(in) }
@@ -83,6 +84,9 @@ func (f *fakes) AwaitMoved(_ context.Context, in AwaitMovedInput) (MovedPods, er
 func (f *fakes) UndoReplacement(_ context.Context, in UndoInput) (Undone, error) {
 	return f.undo(in), nil
 }
+func (f *fakes) PlanReplacements(_ context.Context, in ReplacementOrderInput) (PlannedReplacements, error) {
+	return f.order(in)
+}
 func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
 	return f.remove(in), nil
 }
@@ -116,6 +120,7 @@ func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	RetireActivity.register(env, f.Retire)
 	AwaitMovedActivity.register(env, f.AwaitMoved)
 	UndoReplacementActivity.register(env, f.UndoReplacement)
+	PlanReplacementsActivity.register(env, f.PlanReplacements)
 }
 
 // prepared returns a prepared launch of these claims.

@@ -13,6 +13,8 @@ const (
 	DisruptionType   = "Disruption"
 	ReplacementType  = "Replacement"
 	SweepType        = "Sweep"
+
+	ReplacementOrderType = "ReplacementOrder"
 )
 
 // Cluster is the name of the Kubernetes cluster that workflows belong to. One Temporal namespace serves many clusters:
@@ -43,6 +45,11 @@ func (c Cluster) DisruptionID() string { return string(c) + "/disruption" }
 // ReplacementID is the id of a Replacement workflow. The short id is on the Nodes and claims it is about.
 func (c Cluster) ReplacementID(id string) string { return string(c) + "/replacement/" + id }
 
+// ReplacementOrderID is the id of the workflow of a person's order to replace nodes, which has a name of its own.
+func (c Cluster) ReplacementOrderID(name string) string {
+	return string(c) + "/replacement-order/" + name
+}
+
 // SweepID is the id of the cluster's sweep Schedule; each run's workflow id is this and a timestamp.
 func (c Cluster) SweepID() string { return string(c) + "/sweep" }
 
@@ -66,11 +73,13 @@ func Attributes() []string {
 
 // Reasons for which a node is removed. Each removal records exactly one of them.
 const (
-	ReasonEmpty               = "Empty"
-	ReasonExpired             = "Expired"
-	ReasonClaimDeleted        = "ClaimDeleted"
-	ReasonNodeDeleted         = "NodeDeleted"
-	ReasonManualDrain         = "ManualDrain"
+	ReasonEmpty        = "Empty"
+	ReasonExpired      = "Expired"
+	ReasonClaimDeleted = "ClaimDeleted"
+	ReasonNodeDeleted  = "NodeDeleted"
+	ReasonManualDrain  = "ManualDrain"
+	// ReasonManualReplacement means that a person has ordered the node to be replaced (plan.DisruptionReasonOrdered).
+	ReasonManualReplacement   = "ManualReplacement"
 	ReasonLaunchTimeout       = "LaunchTimeout"
 	ReasonRegistrationTimeout = "RegistrationTimeout"
 	ReasonInsufficient        = "InsufficientCapacity"

@@ -74,6 +74,10 @@ var (
 	// used again.
 	UndoReplacementActivity = Activity[UndoInput, Undone]{"UndoReplacement", kubeWrite}
 
+	// PlanReplacementsActivity decides how nodes are replaced that a person has ordered to be replaced, and changes nothing. It
+	// gives up as soon as WhyPodActivity, for the same reason.
+	PlanReplacementsActivity = Activity[ReplacementOrderInput, PlannedReplacements]{"PlanReplacements", WhyPodActivity.Policy}
+
 	// SweepActivity compares cloud, cluster and workflows. It is tried twice; the next sweep follows soon anyway.
 	SweepActivity = Activity[SweepInput, SweepResult]{"Sweep", Policy{Attempt: 2 * time.Minute, Heartbeat: 30 * time.Second, First: 5 * time.Second, Most: 10 * time.Second, Tries: 2}}
 )

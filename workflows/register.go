@@ -1,9 +1,10 @@
 // Package workflows orchestrates the lives of a cluster's nodes: deterministic workflow code, and nothing else.
 //
 // Reading order: activity, failures, names, interruption, plannedclaim, provisioningpayloads, launchpayloads,
-// nodeclaimpayloads, adoption, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies,
+// nodeclaimpayloads, adoption, drainpayloads, disruptionpayloads, replacementpayloads,
+// replacementorderpayloads, sweeppayloads, whypayloads, policies,
 // priority, start, launch, drain, drainorders, draindetails, nodeclaim, attach, series, singleton, retire,
-// replacementdetails, replacement, provisioning, why, disruption, whynode, sweep, register.
+// replacementdetails, replacement, replacementorder, provisioning, why, disruption, whynode, sweep, register.
 //
 // # The workflows
 //
@@ -13,6 +14,7 @@
 //	Drain         minutes     cordon, evict in order under budgets, wait for volumes, by a deadline
 //	Disruption    for ever    something changed → one evaluation → empty nodes are removed, others through Replacements
 //	Replacement   minutes     mark → launch → initialized → stable → check again → delete the claims; or undo everything
+//	ReplacementOrder  seconds  a person orders nodes to be replaced → a Replacement for each
 //	Sweep         seconds     compares cloud, cluster and workflows, and puts right what nobody owns
 //
 // # How they are written
@@ -68,6 +70,7 @@ type Activities interface {
 	Retire(context.Context, RetireInput) (RetireResult, error)
 	AwaitMoved(context.Context, AwaitMovedInput) (MovedPods, error)
 	UndoReplacement(context.Context, UndoInput) (Undone, error)
+	PlanReplacements(context.Context, ReplacementOrderInput) (PlannedReplacements, error)
 	Sweep(context.Context, SweepInput) (SweepResult, error)
 }
 
@@ -81,6 +84,8 @@ func Register(r worker.WorkflowRegistry) {
 		DisruptionType:   Disruption,
 		ReplacementType:  Replacement,
 		SweepType:        Sweep,
+
+		ReplacementOrderType: ReplacementOrder,
 	} {
 		r.RegisterWorkflowWithOptions(definition, workflow.RegisterOptions{Name: name})
 	}
@@ -108,6 +113,7 @@ func RegisterActivities(r worker.ActivityRegistry, a Activities) {
 	RetireActivity.register(r, a.Retire)
 	AwaitMovedActivity.register(r, a.AwaitMoved)
 	UndoReplacementActivity.register(r, a.UndoReplacement)
+	PlanReplacementsActivity.register(r, a.PlanReplacements)
 	SweepActivity.register(r, a.Sweep)
 }
 
