@@ -101,7 +101,7 @@ func binding(of []plan.Verdict) (found plan.Verdict, speaks bool) {
 			case v.Reason == karpv1.DisruptionReasonUnderutilized || v.Cause == plan.CauseBuffer:
 				weight = 2
 			}
-		case plan.CausePaused:
+		case plan.CausePaused, plan.CauseWindow:
 			// Nodes that could be consolidated are nearly all: the NodePool's Event is enough for them.
 			if v.Reason != karpv1.DisruptionReasonUnderutilized && v.Reason != plan.DisruptionReasonOverprovisioned {
 				weight = 3
@@ -137,6 +137,6 @@ func eventOf(v plan.Verdict) string {
 
 // kindOf numbers reason and cause of a verdict, below 64.
 func kindOf(v plan.Verdict) int {
-	causes := [...]plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer, plan.CauseQuiet, plan.CausePaused}
+	causes := [...]plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer, plan.CauseQuiet, plan.CausePaused, plan.CauseWindow}
 	return slices.Index(plan.DisruptionReasons(), v.Reason)*len(causes) + slices.Index(causes[:], v.Cause)
 }

@@ -33,6 +33,7 @@ type NodePoolMirror interface {
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
 	NodePools() []*karpv1.NodePool
 	Pauses() []karpv1.Pause
+	Windows() karpv1.MaintenanceWindows
 	NodeClass(name string) cloud.NodeClass
 	Claims() []*karpv1.NodeClaim
 	NodeByProviderID(id string) *corev1.Node
@@ -144,6 +145,7 @@ func (s *NodePools) keepStatus(ctx context.Context, pool *karpv1.NodePool, claim
 	} else {
 		pool.ClearCondition(karpv1.ConditionTypePaused)
 	}
+	s.keepWindow(pool)
 	resources := s.poolResources(claims)
 	if !equality.Semantic.DeepEqual(before.Status, pool.Status) || s.settled(pool, resources) {
 		delete(s.counts, pool.Name)
