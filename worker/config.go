@@ -65,6 +65,12 @@ type Config struct {
 	// DisruptionRate limits how many nodes of the cluster begin to be disrupted within a period, such as 10%/10m; empty
 	// means no limit.
 	DisruptionRate string
+	// DisruptionBudgets is a JSON list like spec.disruption.budgets of a NodePool: how many nodes of the cluster may be disrupted
+	// at once; empty means no limit.
+	DisruptionBudgets string
+	// MaintenanceWindows is a JSON list of the times in which nodes may be removed (karpv1.MaintenanceWindow), for NodePools
+	// that have none of their own; empty means that no removal waits for one.
+	MaintenanceWindows string
 	// Observe has the worker only say what it would do. It takes no Lease, so that another controller can go on.
 	Observe bool
 	// LogLevel is debug, info, warn or error.
@@ -114,6 +120,8 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.Float64Var(&c.SweepMost, "sweep-most", c.SweepMost, "share of the nodes that one sweep may end, and at least three; 1 lets it end all, also where NodeClaims have vanished at once")
 	flags.StringVar(&c.Rebalance, "rebalance", c.Rebalance, "ignore EC2's recommendation to rebalance a spot instance, which only raises an Event, or replace its node")
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
+	flags.StringVar(&c.DisruptionBudgets, "disruption-budgets", c.DisruptionBudgets, `how many nodes of the cluster may be disrupted at once, as JSON like a NodePool's budgets, such as [{"nodes": "10%"}, {"nodes": "1", "reasons": ["Drifted"]}]; those of NodePools hold beside them`)
+	flags.StringVar(&c.MaintenanceWindows, "maintenance-windows", c.MaintenanceWindows, `when nodes may be removed, as JSON such as [{"schedule": "0 22 * * sat", "duration": "4h", "timeZone": "Europe/Zurich", "reasons": ["Drifted", "Expired"]}]; NodePools may have their own instead (`+karpv1.MaintenanceWindowsAnnotationKey+`)`)
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector keeps the heap within what the program's text leaves of it, unless GOMEMLIMIT is set, and the cache of workflows takes about 6 % of it (default: none)")
@@ -164,6 +172,10 @@ func (c *Config) Validate() error {
 	check(c.Rebalance == rebalanceIgnore || c.Rebalance == rebalanceReplace, "--rebalance %q: must be ignore or replace", c.Rebalance)
 	_, err := c.rate()
 	check(err == nil, "--disruption-rate %v", err)
+	_, err = karpv1.ParseBudgets(c.DisruptionBudgets)
+	check(err == nil, "--disruption-budgets: %v", err)
+	_, err = karpv1.ParseMaintenanceWindows(c.MaintenanceWindows)
+	check(err == nil, "--maintenance-windows: %v", err)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.MemoryLimit.IsZero() || c.MemoryLimit.Value() >= minMemory, "--memory-limit %s: must be at least %dMi", c.MemoryLimit.String(), minMemory>>20)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")

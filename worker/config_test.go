@@ -29,7 +29,13 @@ func TestValidatePlanning(t *testing.T) {
 		"Batch":     {reason: "a plan that only waits would be begun anew for ever", set: func(c *Config) { c.BatchMost = 2 * time.Minute }, fails: "--batch-max-duration 2m0s: must not be above 1m30s"},
 		"Image":     {reason: "an image's tag may be a build's name", set: func(c *Config) { c.BuildID = "v0.1.0-3-gabcdef0+arm" }},
 		"Slash":     {reason: "the mistake names the flag", set: func(c *Config) { c.BuildID = "release/1" }, fails: `--build-id "release/1"`},
-		"NoTime":    {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.DisruptionRate = "10%" }, fails: `--disruption-rate "10%" must be nodes and a time of at most 24h0m0s, such as 30%/10m or 5/1h`},
+		"Window":    {reason: "removals wait for Saturday night", set: func(c *Config) { c.MaintenanceWindows = `[{"schedule": "0 22 * * sat", "duration": "4h"}]` }},
+		"Budgets":   {reason: "one node at once drifts", set: func(c *Config) { c.DisruptionBudgets = `[{"nodes": "1", "reasons": ["Drifted"]}]` }},
+		"NoNodes":   {reason: "the mistake names the flag and the field", set: func(c *Config) { c.DisruptionBudgets = `[{"nodes": "some"}]` }, fails: `--disruption-budgets: budget 0: nodes "some"`},
+		"NoZone": {reason: "the mistake names the flag and the field", set: func(c *Config) {
+			c.MaintenanceWindows = `[{"schedule": "0 22 * * sat", "duration": "4h", "timeZone": "Zurich"}]`
+		}, fails: `--maintenance-windows: window 0: timeZone "Zurich" must be`},
+		"NoTime": {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.DisruptionRate = "10%" }, fails: `--disruption-rate "10%" must be nodes and a time of at most 24h0m0s, such as 30%/10m or 5/1h`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

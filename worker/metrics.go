@@ -59,9 +59,10 @@ func (e *exported) activities() *activities.Metrics {
 }
 
 // describe registers the metrics of the cluster's present state. It returns what went wrong with any of the metrics.
-func (e *exported) describe(mirror *cluster.Mirror, kind cloud.Kind, pools func(context.Context) []plan.Pool) error {
-	e.state = clustermetrics.NewState(mirror, kind, pools)
+func (e *exported) describe(mirror *cluster.Mirror, kind cloud.Kind, acts *activities.Activities) error {
+	e.state = clustermetrics.NewState(mirror, kind, acts.Pools)
 	e.set.Collect(metrics.Leader, e.state)
+	e.set.Collect(metrics.Leader, limits{func() []plan.Limit { return acts.Limits(mirror.Snapshot()) }})
 	e.set.Collect(metrics.Every, staleness{metrics.Desc("tenon_mirror_staleness_seconds"), mirror})
 	return e.set.Err()
 }
