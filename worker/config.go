@@ -138,6 +138,28 @@ func (c *Config) rate() (*karpv1.DisruptionRate, error) {
 	return &rate, err
 }
 
+// clusterLimits are the settings that limit the disruption of nodes in the whole cluster.
+type clusterLimits struct {
+	rate    *karpv1.DisruptionRate
+	budgets []karpv1.Budget
+	windows karpv1.MaintenanceWindows
+}
+
+// limits returns the parsed DisruptionRate, DisruptionBudgets and MaintenanceWindows. An error names each flag that is wrong.
+func (c *Config) limits() (all clusterLimits, err error) {
+	var rate, budgets, windows error
+	if all.rate, rate = c.rate(); rate != nil {
+		rate = fmt.Errorf("--disruption-rate %w", rate)
+	}
+	if all.budgets, budgets = karpv1.ParseBudgets(c.DisruptionBudgets); budgets != nil {
+		budgets = fmt.Errorf("--disruption-budgets: %w", budgets)
+	}
+	if all.windows, windows = karpv1.ParseMaintenanceWindows(c.MaintenanceWindows); windows != nil {
+		windows = fmt.Errorf("--maintenance-windows: %w", windows)
+	}
+	return all, errors.Join(rate, budgets, windows)
+}
+
 var clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 
 var buildID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+-]{0,127}$`)
@@ -170,12 +192,8 @@ func (c *Config) Validate() error {
 	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
 	check(c.SweepMost > 0 && c.SweepMost <= 1, "--sweep-most %v: must be more than 0 and at most 1, such as 0.1", c.SweepMost)
 	check(c.Rebalance == rebalanceIgnore || c.Rebalance == rebalanceReplace, "--rebalance %q: must be ignore or replace", c.Rebalance)
-	_, err := c.rate()
-	check(err == nil, "--disruption-rate %v", err)
-	_, err = karpv1.ParseBudgets(c.DisruptionBudgets)
-	check(err == nil, "--disruption-budgets: %v", err)
-	_, err = karpv1.ParseMaintenanceWindows(c.MaintenanceWindows)
-	check(err == nil, "--maintenance-windows: %v", err)
+	_, err := c.limits()
+	check(err == nil, "%v", err)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.MemoryLimit.IsZero() || c.MemoryLimit.Value() >= minMemory, "--memory-limit %s: must be at least %dMi", c.MemoryLimit.String(), minMemory>>20)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")

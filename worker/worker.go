@@ -74,11 +74,11 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
 	exported := newExported(prometheus.DefaultRegisterer, to.Cloud.Kind(), config.BuildID, to.Commit)
-	windows, err := karpv1.ParseMaintenanceWindows(config.MaintenanceWindows)
+	limits, err := config.limits()
 	if err != nil {
-		return fmt.Errorf("worker: --maintenance-windows: %w", err)
+		return fmt.Errorf("worker: %w", err)
 	}
-	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, Pauses: true, Windows: windows, NodeOverlays: config.FeatureGates.NodeOverlay,
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log, Pauses: true, Windows: limits.windows, NodeOverlays: config.FeatureGates.NodeOverlay,
 		DynamicResources: config.FeatureGates.DynamicResources, Observer: exported.changes})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -118,20 +118,12 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	rate, err := config.rate()
-	if err != nil {
-		return fmt.Errorf("worker: --disruption-rate: %w", err)
-	}
-	budgets, err := karpv1.ParseBudgets(config.DisruptionBudgets)
-	if err != nil {
-		return fmt.Errorf("worker: --disruption-budgets: %w", err)
-	}
 	acts := activities.New(activities.Config{
 		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, Growth: parts.growth, Metrics: exported.activities(), BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		SweepMost: config.SweepMost, SweepMetrics: parts.sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate, Windows: windows, Budgets: budgets,
+		SweepMost: config.SweepMost, SweepMetrics: parts.sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: limits.rate, Windows: limits.windows, Budgets: limits.budgets,
 	})
-	if err := exported.describe(mirror, to.Cloud.Kind(), acts); err != nil {
+	if err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools, acts.Limits); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	reach, err := newReach(to.Server.Ask, prometheus.DefaultRegisterer, log)
@@ -290,7 +282,11 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return versions.lead(ctx) })
 			group.Go(func() error { return starter.Run(ctx, edges) })
-			group.Go(func() error { return status.NewNodePools(kind, edges.Kube, mirror, edges.Log).Run(ctx) })
+			group.Go(func() error {
+				pools := status.NewNodePools(kind, edges.Kube, mirror, edges.Log)
+				pools.Limits = exported.limits
+				return pools.Run(ctx)
+			})
 			group.Go(func() error {
 				return status.NewZonalShifts(kind.Labels, mirror, provider.InstanceTypes, edges.Events, edges.Log).Run(ctx)
 			})

@@ -14,6 +14,6 @@
 // queue, because looking at one class takes several EC2 calls. Buffers does not: starter's buffers, which finds missing
 // capacity, already knows what is there.
 //
-// Reading order: loop, message, statichash, learntdevices, window, nodepool, nodeclass, nodeoverlay, zonalshift, wish, consistency, verdict, classspecs,
+// Reading order: loop, message, statichash, learntdevices, limits, window, nodepool, nodeclass, nodeoverlay, zonalshift, wish, consistency, verdict, classspecs,
 // drift, nodeclaim, buffer.
 package status
