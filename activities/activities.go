@@ -6,7 +6,8 @@
 // Each part is a type that holds only what it needs; New puts them together. Some serve one consumer: Provisioning uses the
 // planner; Launch the launcher and the finder; the life of a NodeClaim the joiner, the drainer, the deleter and the
 // terminator; Disruption the evaluator and the remover; a Replacement the replacer, the waiter, the retirer and the undoer;
-// an Approval the approver; Sweep the sweeper. The answerer answers people who ask why. Other parts are shared: objects and events write to the API
+// a ReplacementOrder the orderer; an Approval the approver; Sweep the sweeper. The answerer answers people who ask why. Other
+// parts are shared: objects and events write to the API
 // server, executions queries Temporal, the catalogue knows what can be launched, and inputs builds the planner's input.
 //
 // # Rules
@@ -41,7 +42,7 @@
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, nominated, plan, instance,
 // launch, release, find, reserve, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, hooks, delete, drained, terminate, disruptions, rates, recall, evaluate, remove, begin,
-// awaitreplacements, moved, confirm, retire, undo, approvals, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweeplisted,
+// awaitreplacements, moved, confirm, retire, undo, planreplacements, approvals, why, whynode, whypods, sweepmetrics, sweeping, sweepcap, sweeplisted,
 // sweepworkflows, sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepreservations, sweepleftovers, sweepstuck, sweep,
 // activities.
 package activities
@@ -104,8 +105,12 @@ type Config struct {
 	SpotToSpot bool
 	// Hooks runs the hooks of NodePools.
 	Hooks HookRunner
+	// Windows are the cluster's maintenance windows.
+	Windows karpv1.MaintenanceWindows
 	// Rate limits how many nodes of the cluster begin to be disrupted within a period; nil means no limit.
 	Rate *karpv1.DisruptionRate
+	// Budgets limit how many nodes of the cluster are disrupted at once.
+	Budgets []karpv1.Budget
 }
 
 // Activities implements workflows.Activities; each of its parts implements some of the methods.
@@ -126,6 +131,7 @@ type Activities struct {
 	*retirer
 	*undoer
 	*approver
+	*orderer
 	*sweeper
 }
 
@@ -142,12 +148,13 @@ func New(config Config) *Activities {
 	planning, lives, disrupting := config.Log.Named(logs.Planner), config.Log.Named(logs.NodeClaim), config.Log.Named(logs.Disruption)
 	seen := seen{cluster: name, clusterUID: config.ClusterUID, mirror: mirror, log: planning}
 	instances := instances{objects: objects, cloud: provider, log: lives}
+	stops := stops{objects, config.Windows}
 	catalogue := &catalogue{mirror: mirror, cloud: provider, nodePrice: config.NodePrice, packing: config.Packing}
 	inputs := &inputs{catalogue: catalogue, nominator: config.Nominator, minValues: config.MinValues, preferences: config.Preferences,
-		spotToSpot: config.SpotToSpot, rate: config.Rate}
+		spotToSpot: config.SpotToSpot, rate: config.Rate, budgets: config.Budgets}
 	keeper := &keeper{cluster: name, objects: objects, executions: executions}
 	evaluator := &evaluator{cluster: name, mirror: mirror, seen: seen, inputs: inputs, executions: executions, lately: lately{rate: config.Rate}, counts: config.Metrics, log: disrupting}
-	remover := &remover{objects: objects, counts: config.Metrics, log: disrupting}
+	remover := &remover{objects: objects, stops: stops, counts: config.Metrics, log: disrupting}
 	undoer := &undoer{cluster: name, objects: objects, executions: executions, keeper: keeper, events: events, counts: config.Metrics, log: disrupting}
 	approver := &approver{objects: objects, mirror: mirror, evaluator: evaluator, events: events, log: disrupting}
 	return &Activities{
@@ -161,13 +168,14 @@ func New(config Config) *Activities {
 		joiner:     &joiner{objects: objects, mirror: mirror, catalogue: catalogue, instances: instances, keeper: keeper, nominator: config.Nominator, events: events, log: lives},
 		drainer:    &drainer{drains: newDrains(config), objects: objects, log: config.Log.Named(logs.Drain)},
 		hooker:     &hooker{cluster: name, objects: objects, runner: config.Hooks, events: events, log: config.Log.Named(logs.Drain)},
-		deleter:    &deleter{objects: objects, counts: config.Metrics, log: lives},
+		deleter:    &deleter{objects: objects, stops: stops, counts: config.Metrics, log: lives},
 		terminator: &terminator{objects: objects, mirror: mirror, cloud: provider, instances: instances, events: events, log: lives},
 		remover:    remover,
-		replacer:   &replacer{objects: objects, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: disrupting},
+		replacer:   &replacer{objects: objects, stops: stops, mirror: mirror, catalogue: catalogue, events: events, counts: config.Metrics, log: disrupting},
 		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen, events: events},
-		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: disrupting},
+		retirer:    &retirer{objects: objects, stops: stops, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: disrupting},
 		undoer:     undoer,
+		orderer:    &orderer{mirror: mirror, seen: seen, inputs: inputs, evaluator: evaluator, log: disrupting},
 		approver:   approver,
 		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer, approver: approver,
 			catalogue: catalogue, events: events, share: config.SweepMost, metrics: config.SweepMetrics, log: config.Log.Named(logs.Sweep)},

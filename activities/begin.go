@@ -23,6 +23,7 @@ import (
 // replacer begins replacements: it creates the new claims, and marks the nodes to be replaced.
 type replacer struct {
 	objects   objects
+	stops     stops
 	mirror    Mirror
 	catalogue *catalogue
 	events    recorder
@@ -62,21 +63,29 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replacemen
 }
 
 // checkNotStopped ends a replacement if somebody has paused the disruption of its nodes, or the launch of what replaces
-// them, or the rollout that they are part of has stopped, or somebody wants to approve it first, since it was decided.
+// them, or their maintenance window has closed, or the rollout that they are part of has stopped, or somebody wants to approve it
+// first, since it was decided.
 func (r *replacer) checkNotStopped(ctx context.Context, in workflows.ReplacementCommand) error {
 	launched := make([]string, 0, len(in.Claims))
 	for i := range in.Claims {
 		launched = append(launched, in.Claims[i].NodePool)
 	}
-	halted, err := stops{r.objects}.rollouts(ctx, in.Reason, poolsOf(in.Nodes)...)
+	removed := poolsOf(in.Nodes)
+	if in.Reason == workflows.ReasonManualReplacement {
+		removed = nil // what a person orders is never paused
+	}
+	halted, err := r.stops.rollouts(ctx, in.Reason, poolsOf(in.Nodes)...)
 	if err != nil {
 		return err
 	}
 	for _, why := range halted {
 		return giveUp(workflows.FailureChanged, "%s", why)
 	}
-	for scope, pools := range map[karpv1.PauseScope][]string{karpv1.PauseDisruption: poolsOf(in.Nodes), karpv1.PauseProvisioning: launched} {
-		stopped, err := stops{r.objects}.of(ctx, scope, pools...)
+	for scope, pools := range map[karpv1.PauseScope][]string{karpv1.PauseDisruption: removed, karpv1.PauseProvisioning: launched} {
+		stopped, err := r.stops.of(ctx, scope, pools...)
+		if scope == karpv1.PauseDisruption {
+			stopped, err = r.stops.ofRemovals(ctx, scope, in.Reason, pools...)
+		}
 		if err != nil {
 			return err
 		}
@@ -84,7 +93,7 @@ func (r *replacer) checkNotStopped(ctx context.Context, in workflows.Replacement
 			return giveUp(workflows.FailureChanged, "%s", stop)
 		}
 	}
-	switch unapproved, err := (stops{r.objects}).unapproved(ctx, in.Reason, in.Nodes...); {
+	switch unapproved, err := r.stops.unapproved(ctx, in.Reason, in.Nodes...); {
 	case err != nil:
 		return err
 	case unapproved != "":

@@ -97,7 +97,7 @@ func (c *creator) notStopped(ctx context.Context, claims []plan.Claim, result *w
 	for i := range claims {
 		pools = append(pools, claims[i].NodePool)
 	}
-	stopped, err := stops{c.objects}.of(ctx, karpv1.PauseProvisioning, pools...)
+	stopped, err := stops{objects: c.objects}.of(ctx, karpv1.PauseProvisioning, pools...)
 	if err != nil || len(stopped) == 0 {
 		return claims, err
 	}

@@ -19,13 +19,14 @@ import (
 // deleter deletes NodeClaims.
 type deleter struct {
 	objects objects
+	stops   stops
 	counts  *Metrics
 	log     *zap.Logger
 }
 
 // DeleteClaim deletes a NodeClaim and returns by when its node has to be drained. It leaves alone a claim that is being
 // deleted or is gone, an expired claim whose NodePool wants it replaced first, and one for whose reason a person has paused
-// the removal of nodes.
+// the removal of nodes, or no maintenance window is open.
 func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
 	ctx, done := heartbeat(ctx)
 	defer done()
@@ -73,14 +74,14 @@ func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput
 // such a one nobody looks.
 const askAgainStopped = 10 * time.Minute
 
-// stopped postpones the end of a claim if a person has paused what ends it.
+// stopped postpones the end of a claim if a person has paused what ends it, or no maintenance window is open for that.
 func (d *deleter) stopped(ctx context.Context, claim *karpv1.NodeClaim, in workflows.DeleteClaimInput) (workflows.Ending, error) {
 	scope := scopeOf(in.Reason)
 	if scope == "" || !in.Expires && !in.Pausable {
 		return workflows.Ending{}, nil
 	}
 	name := claim.Labels[karpv1.NodePoolLabelKey]
-	stopped, err := stops{d.objects}.of(ctx, scope, name)
+	stopped, err := d.stops.ofRemovals(ctx, scope, in.Reason, name)
 	if err != nil {
 		return workflows.Ending{}, err
 	}
@@ -102,7 +103,7 @@ func (d *deleter) unapproved(ctx context.Context, claim *karpv1.NodeClaim, in wo
 	if in.Reason != workflows.ReasonExpired || in.Expires {
 		return workflows.Ending{}, nil
 	}
-	why, err := stops{d.objects}.unapproved(ctx, in.Reason, workflows.RemovedNode{NodePool: claim.Labels[karpv1.NodePoolLabelKey], Claim: workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}})
+	why, err := d.stops.unapproved(ctx, in.Reason, workflows.RemovedNode{NodePool: claim.Labels[karpv1.NodePoolLabelKey], Claim: workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}})
 	if err != nil || why == "" {
 		return workflows.Ending{}, err
 	}

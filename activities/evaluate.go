@@ -81,6 +81,12 @@ func (e *evaluator) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.D
 	return e.answer(input)
 }
 
+// Limits says how far the budgets and rates of the whole cluster, and the rates of NodePools, are used up. What began to be
+// disrupted is what this process knows of it, as in Disrupt.
+func (e *evaluator) Limits(snapshot *plan.Snapshot) []plan.Limit {
+	return plan.Limits(plan.Input{Snapshot: snapshot, Rate: e.inputs.rate, Budgets: e.inputs.budgets, Begun: begun(e.lately.counted(snapshot, e.lately.get()))})
+}
+
 // answer asks the planner, and measures how long it takes.
 func (e *evaluator) answer(input plan.Input) plan.Disruption {
 	began := time.Now()

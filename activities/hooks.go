@@ -55,7 +55,7 @@ func (h *hooker) Hooks(ctx context.Context, in workflows.HookInput) (workflows.H
 	ctx, beating := heartbeat(ctx)
 	defer beating()
 	result := workflows.HookResult{Done: in.Done}
-	pool, err := stops{h.objects}.pool(ctx, in.NodePool)
+	pool, err := stops{objects: h.objects}.pool(ctx, in.NodePool)
 	if err != nil {
 		return result, err
 	}

@@ -20,12 +20,14 @@ type inputs struct {
 	spotToSpot  bool
 	// rate limits how many nodes of the cluster begin to be disrupted within a period; nil means no limit.
 	rate *karpv1.DisruptionRate
+	// budgets limit how many nodes of the cluster are disrupted at once.
+	budgets []karpv1.Budget
 }
 
 // of returns the planner's input for a snapshot.
 func (i *inputs) of(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
 	return plan.Input{Snapshot: snapshot, Pools: i.catalogue.pools(ctx), Unavailable: unavailable(refused), MinValues: i.minValues, Preferences: i.preferences,
-		Nominates: i.nominator.Works(), SpotToSpot: i.spotToSpot, Rate: i.rate, Targets: i.catalogue.targets(snapshot.NodePools)}
+		Nominates: i.nominator.Works(), SpotToSpot: i.spotToSpot, Rate: i.rate, Budgets: i.budgets, Targets: i.catalogue.targets(snapshot.NodePools)}
 }
 
 // unavailable converts what Provisioning remembers to what the planner reads.

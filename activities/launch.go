@@ -141,7 +141,7 @@ func registrationLabels(claim *karpv1.NodeClaim) map[string]string {
 func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInput) (workflows.Fleet, error) {
 	ctx, done := heartbeat(ctx)
 	defer done()
-	stopped, err := stops{l.objects}.of(ctx, karpv1.PauseProvisioning, in.NodePool)
+	stopped, err := stops{objects: l.objects}.of(ctx, karpv1.PauseProvisioning, in.NodePool)
 	if err != nil {
 		return workflows.Fleet{}, err
 	}

@@ -105,7 +105,7 @@ func (m *Metrics) claimCreated(claim *karpv1.NodeClaim, reason string) {
 
 // claimDeleted counts a NodeClaim that Tenon has deleted. What people ask for is no disruption.
 func (m *Metrics) claimDeleted(claim *karpv1.NodeClaim, reason string) {
-	if m == nil || reason == workflows.ReasonClaimDeleted || reason == workflows.ReasonNodeDeleted || reason == workflows.ReasonManualDrain {
+	if m == nil || reason == workflows.ReasonClaimDeleted || reason == workflows.ReasonNodeDeleted || reason == workflows.ReasonManualDrain || reason == workflows.ReasonManualReplacement {
 		return
 	}
 	m.disrupted.WithLabelValues(reasonLabel(reason), claim.Labels[karpv1.NodePoolLabelKey], claim.Labels[karpv1.CapacityTypeLabelKey]).Inc()

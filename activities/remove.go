@@ -20,6 +20,7 @@ import (
 // remover removes nodes that are not needed, or that no longer have to wait for anything.
 type remover struct {
 	objects objects
+	stops   stops
 	counts  *Metrics
 	log     *zap.Logger
 }
@@ -73,12 +74,12 @@ func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, la
 // notStopped returns the nodes whose disruption nobody has stopped or wants to approve first, and why the others are kept. The stop may have begun after
 // an earlier attempt: what that has removed is among those that go, and what it has only marked is unmarked.
 func (r *remover) notStopped(ctx context.Context, removal workflows.Removal) (going []workflows.RemovedNode, kept []string, err error) {
-	stopped, err := stops{r.objects}.of(ctx, karpv1.PauseDisruption, poolsOf(removal.Nodes)...)
+	stopped, err := r.stops.ofRemovals(ctx, karpv1.PauseDisruption, removal.Reason, poolsOf(removal.Nodes)...)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, gone := range removal.Nodes {
-		why, err := stops{r.objects}.unapproved(ctx, removal.Reason, gone)
+		why, err := r.stops.unapproved(ctx, removal.Reason, gone)
 		if err != nil {
 			return nil, nil, err
 		}

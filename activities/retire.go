@@ -24,6 +24,7 @@ const maxOwners = 200
 // retirer removes the nodes that have been replaced.
 type retirer struct {
 	objects objects
+	stops   stops
 	mirror  Mirror
 	inputs  *inputs
 	// remover removes the nodes, and keeper opens their replacements.
@@ -241,13 +242,17 @@ func (r *retirer) mayGo(ctx context.Context, in workflows.RetireInput, candidate
 	return going, nil
 }
 
-// notStopped returns the nodes whose disruption nobody has stopped. The others stay for now: a pause may be short.
+// notStopped returns the nodes whose disruption nobody has stopped. The others stay for now: a pause may be short. Until the
+// next maintenance window opens, old and new nodes would be paid for, so a replacement that has missed its window is undone.
 func (r *retirer) notStopped(ctx context.Context, in workflows.RetireInput, candidates []candidate, result *workflows.RetireResult) ([]candidate, error) {
-	stopped, err := stops{r.objects}.of(ctx, karpv1.PauseDisruption, poolsOf(in.Nodes)...)
+	if in.Reason == workflows.ReasonManualReplacement {
+		return candidates, nil
+	}
+	stopped, err := r.stops.ofRemovals(ctx, karpv1.PauseDisruption, in.Reason, poolsOf(in.Nodes)...)
 	if err != nil {
 		return nil, err
 	}
-	halted, err := stops{r.objects}.rollouts(ctx, in.Reason, poolsOf(in.Nodes)...)
+	halted, err := r.stops.rollouts(ctx, in.Reason, poolsOf(in.Nodes)...)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +260,7 @@ func (r *retirer) notStopped(ctx context.Context, in workflows.RetireInput, cand
 	for _, c := range candidates {
 		why := halted[c.gone.NodePool]
 		if stop := stopped[c.gone.NodePool]; stop != nil {
-			why = stop.String()
+			why, result.ForGood = stop.String(), result.ForGood || stop.Window != ""
 		}
 		if why != "" {
 			result.Blocked = append(result.Blocked, c.gone.Node+": "+why)

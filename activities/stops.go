@@ -15,11 +15,41 @@ import (
 
 // stops says what people have paused. The planner knows it from the mirror; this asks the API server at the moment of
 // acting, because a pause may have begun since the decision, and days may have passed while no worker ran.
-type stops struct{ objects objects }
+type stops struct {
+	objects objects
+	// windows are the cluster's maintenance windows.
+	windows karpv1.MaintenanceWindows
+}
 
 // of says what stops a kind of work for each of some NodePools; pools that nothing stops are not in the result. A NodePool
 // that is gone, or an empty name, is stopped by what is paused in the whole cluster only.
 func (s stops) of(ctx context.Context, scope karpv1.PauseScope, pools ...string) (map[string]*karpv1.Stop, error) {
+	return s.each(ctx, func(everywhere []karpv1.Pause, pool *karpv1.NodePool) *karpv1.Stop {
+		return karpv1.StopOf(scope, everywhere, pool, time.Now())
+	}, pools...)
+}
+
+// ofRemovals says what stops the removal of nodes for a reason, for each of some NodePools: a pause of what the reason belongs
+// to, or that no maintenance window is open for it.
+func (s stops) ofRemovals(ctx context.Context, scope karpv1.PauseScope, reason string, pools ...string) (map[string]*karpv1.Stop, error) {
+	return s.each(ctx, func(everywhere []karpv1.Pause, pool *karpv1.NodePool) *karpv1.Stop {
+		if stop := karpv1.StopOf(scope, everywhere, pool, time.Now()); stop != nil {
+			return stop
+		}
+		return s.windows.Stop(windowReason(reason), pool, time.Now())
+	}, pools...)
+}
+
+// windowReason returns the reason for which maintenance windows are asked about a removal.
+func windowReason(reason string) karpv1.DisruptionReason {
+	if scopeOf(reason) == karpv1.PauseInterruption {
+		return karpv1.WindowInterrupted
+	}
+	return karpv1.DisruptionReason(reason)
+}
+
+// each asks about each of some NodePools once.
+func (s stops) each(ctx context.Context, ask func(everywhere []karpv1.Pause, pool *karpv1.NodePool) *karpv1.Stop, pools ...string) (map[string]*karpv1.Stop, error) {
 	everywhere, err := s.everywhere(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +64,7 @@ func (s stops) of(ctx context.Context, scope karpv1.PauseScope, pools ...string)
 		if err != nil {
 			return nil, err
 		}
-		if stop := karpv1.StopOf(scope, everywhere, pool, time.Now()); stop != nil {
+		if stop := ask(everywhere, pool); stop != nil {
 			found[name] = stop
 		}
 	}

@@ -132,7 +132,7 @@ func TestReplacementsDoNotBeginWhilePaused(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[karpv1.PauseScope]bool{karpv1.PauseDisruption: true, karpv1.PauseProvisioning: true, karpv1.PauseInterruption: false} {
 		kube := pausableKube(t, pausesObject(pauseOf(scope)))
-		r := &replacer{objects: objects{kube}, log: zap.NewNop()}
+		r := &replacer{objects: objects{kube}, stops: stops{objects: objects{kube}}, log: zap.NewNop()}
 		err := r.checkNotStopped(t.Context(), workflows.ReplacementCommand{ID: "r", Nodes: []workflows.RemovedNode{{Node: "a", NodePool: "p"}}, Claims: make([]workflows.PlannedClaim, 1)})
 		if stops := workflows.FailureType(err) == workflows.FailureChanged; stops != want {
 			t.Errorf("%s is paused: %v", scope, err)

@@ -77,6 +77,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -95,6 +96,8 @@ type Options struct {
 	// AssumeFor limits how long an assumed claim counts if the watch does not pass it; zero means one minute. It
 	// matters only when resource versions cannot be compared.
 	AssumeFor time.Duration
+	// Windows are the maintenance windows of the whole cluster.
+	Windows karpv1.MaintenanceWindows
 	// Pauses enables the watch of what is paused in the whole cluster.
 	Pauses bool
 	// NodeOverlays enables the watch of NodeOverlays, where the cluster serves them.
@@ -188,7 +191,7 @@ func (m *Mirror) openStores(options Options) {
 	m.grown = newGrown(s, nodeFeed, m.places, m.waiting, m.promises)
 	openBuffers(w, m.buffers, m.promises)
 	m.overlays = newOverlays(w, m.pools.feed, options.NodeOverlays)
-	m.pauses = newPauses(w, options.Pauses, m.pools.feed, claimFeed)
+	m.pauses = newPauses(w, options.Pauses, options.Windows, m.pools.feed, claimFeed)
 
 	m.claims = (&claims{shared: s, feed: claimFeed, nodes: nodeFeed, places: m.places, promises: m.promises, grown: m.grown,
 		overdue: m.overdue, assumed: map[string]assumption{}, assumeFor: options.AssumeFor}).follow()
@@ -244,6 +247,7 @@ func (m *Mirror) build() *plan.Snapshot {
 		DaemonSets: m.daemonSets.list(),
 		NodePools:  sorted(m.pools.feed.items),
 		Pauses:     m.pauses.now(),
+		Windows:    m.windows,
 		Namespaces: m.namespaces.now(),
 		LabelKeys:  m.labelKeys,
 

@@ -20,6 +20,8 @@ type pauses struct {
 	*shared
 	pools  *feed[*karpv1.NodePool]
 	claims *feed[*promised]
+	// windows are the maintenance windows of the whole cluster, which a worker is told.
+	windows karpv1.MaintenanceWindows
 	// feed is nil where they are not watched.
 	feed *feed[*pauseList]
 }
@@ -36,8 +38,8 @@ func (l *pauseList) key() string { return l.name }
 func (l *pauseList) GetObjectMeta() metav1.Object { return named("", l.name) }
 
 // newPauses prepares the watch of the one ConfigMap, if follow is set.
-func newPauses(w *watches, follow bool, pools *feed[*karpv1.NodePool], claims *feed[*promised]) *pauses {
-	p := &pauses{shared: w.shared, pools: pools, claims: claims}
+func newPauses(w *watches, follow bool, windows karpv1.MaintenanceWindows, pools *feed[*karpv1.NodePool], claims *feed[*promised]) *pauses {
+	p := &pauses{shared: w.shared, pools: pools, claims: claims, windows: windows}
 	if follow {
 		only := fields.OneTermEqualSelector(metav1.ObjectNameField, karpv1.PauseConfigMapName)
 		p.feed = openIn(w, corev1.SchemeGroupVersion, "configmaps", karpv1.PauseNamespace, &corev1.ConfigMap{}, only, reducePauses, (*pauseList).key, p.pausesChanged)
@@ -65,6 +67,9 @@ func (p *pauses) Pauses() []karpv1.Pause {
 	return p.now()
 }
 
+// Windows returns the maintenance windows of the whole cluster.
+func (p *pauses) Windows() karpv1.MaintenanceWindows { return p.windows }
+
 // now returns what people have paused in the whole cluster. The lock is held.
 func (p *pauses) now() []karpv1.Pause {
 	if p.feed == nil {
@@ -77,8 +82,8 @@ func (p *pauses) now() []karpv1.Pause {
 	return all
 }
 
-// announceChanges announces what pauses begin and end to stop, until ctx ends. A pause ends without any change in the API server, and
-// whoever has waited for its end has to look again.
+// announceChanges announces what pauses begin and end to stop, and which maintenance windows open and close, until ctx ends.
+// Both come without any change in the API server, and whoever has waited for it has to look again.
 func (p *pauses) announceChanges(ctx context.Context) {
 	subscription := p.Subscribe(PausesChanged, PoolChanged)
 	defer subscription.Close()
@@ -115,7 +120,8 @@ func (p *pauses) until(ends time.Time) time.Duration {
 	return max(ends.Sub(p.clock.Now()), 0)
 }
 
-// inForce describes what is stopped now, and says when the first pause ends; zero if none does.
+// inForce describes what is stopped now, and says when the first pause ends or the first window opens or closes; zero if none
+// does.
 func (p *pauses) inForce() (stops string, ends time.Time) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -137,6 +143,12 @@ func (p *pauses) inForce() (stops string, ends time.Time) {
 		note(pool.Name, pool.Pauses())
 		if pool.Observed() {
 			fmt.Fprintf(&text, "%s observed\n", pool.Name)
+		}
+		if state := p.windows.State(pool, now); state != nil {
+			fmt.Fprintf(&text, "%s closed for %v, open for %v: %s\n", pool.Name, state.Closed, state.Open, state.Problem)
+			if !state.Changes.IsZero() && (ends.IsZero() || state.Changes.Before(ends)) {
+				ends = state.Changes
+			}
 		}
 	}
 	return text.String(), ends

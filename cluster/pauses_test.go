@@ -51,3 +51,37 @@ func TestPausesAreMirrored(t *testing.T) {
 		t.Error("the pause holds beyond its end")
 	}
 }
+
+// TestWindowsAreMirrored follows a maintenance window of the cluster: it opens and closes without any change in the API server.
+func TestWindowsAreMirrored(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer().start(t)
+	server.put("nodepools", &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"}})
+	began := time.Date(2026, 1, 3, 21, 0, 0, 0, time.UTC)
+	clock := clocktesting.NewFakeClock(began)
+	windows, err := karpv1.ParseMaintenanceWindows(`[{"schedule": "0 22 * * sat", "duration": "4h"}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := runMirror(t, server, Options{Clock: clock, Log: zap.NewNop(), Pauses: true, Windows: windows})
+	events := m.Subscribe(PoolEdited)
+	defer events.Close()
+	for _, step := range []struct {
+		after  time.Duration
+		closed bool
+	}{{closed: true}, {after: time.Hour}, {after: 4 * time.Hour, closed: true}} {
+		if step.after > 0 {
+			clock.Step(step.after)
+			select {
+			case <-events.C:
+				events.Take()
+			case <-within(t).Done():
+				t.Fatalf("nobody was told after %s", step.after)
+			}
+		}
+		snapshot := m.Snapshot()
+		if stop := snapshot.Closed(karpv1.DisruptionReasonDrifted, snapshot.NodePools[0]); (stop != nil) != step.closed {
+			t.Errorf("after %s: %v", step.after, stop)
+		}
+	}
+}

@@ -50,6 +50,8 @@ func graceOf(d time.Duration) func(*plan.Node) {
 	return func(n *plan.Node) { n.TerminationGracePeriod = &d }
 }
 
+func markedExpired(n *plan.Node) { n.ExpireOrder = &karpv1.ExpireOrder{By: "alice"} }
+
 func expiresAfter(d time.Duration) func(*plan.Node) {
 	return func(n *plan.Node) { n.ExpireAfter = d }
 }
@@ -253,6 +255,11 @@ func TestCandidateRules(t *testing.T) {
 		{reason: "those of graceful pools go", of: expired, node: changes(expiresAfter(time.Minute), runs(web())), pool: []func(*karpv1.NodePool){graceful()}},
 		{reason: "when it is time", of: expired, node: changes(expiresAfter(90*time.Minute), runs(web())), pool: []func(*karpv1.NodePool){graceful()}, cause: plan.CauseNone, says: "2026-03-01T12:30:00Z", next: 30 * time.Minute},
 		{reason: "those that never do not", of: expired, pool: []func(*karpv1.NodePool){graceful(), budgets(karpv1.Budget{Nodes: "0"})}, cause: plan.CauseNone, says: "never expires"},
+		{reason: "somebody has marked it as expired, and no NodePool has to be graceful for that", of: expired, node: changes(markedExpired, runs(web()))},
+		{reason: "it may be of a NodePool whose nodes never expire", of: expired, node: changes(expiresAfter(0), markedExpired, runs(web()))},
+		{reason: "budgets hold for it", of: expired, node: changes(markedExpired, runs(web())), pool: []func(*karpv1.NodePool){budgets(karpv1.Budget{Nodes: "0"})}, cause: plan.CauseBudget, says: "for being expired"},
+		{reason: "so does what protects it", of: expired, node: changes(markedExpired, func(n *plan.Node) { n.DoNotDisrupt = true }), cause: plan.CauseNode, says: "do-not-disrupt"},
+		{reason: "a mark that nobody can read removes nothing, and says so", of: expired, node: changes(runs(web()), func(n *plan.Node) { n.ExpireMisread = "must be true" }), cause: plan.CausePolicy, says: "must be true"},
 		{reason: "a budget keeps expired nodes", of: expired, node: changes(expiresAfter(time.Minute), runs(web())), pool: []func(*karpv1.NodePool){graceful(), budgets(karpv1.Budget{Nodes: "0"})}, cause: plan.CauseBudget, says: "allow 0 of 1 nodes to be disrupted at once for being expired"},
 		{
 			reason: "a zone nobody knows keeps everything that is scheduled in it", of: drifted, node: hasDrifted(0), cause: plan.CauseBudget, says: "Europe/Zuerich",

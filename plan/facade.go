@@ -76,6 +76,10 @@ type (
 	Allowance   = disrupt.Allowance
 	Approvals   = disrupt.Approvals
 	Proposal    = disrupt.Proposal
+	Limit       = disrupt.Limit
+
+	ReplacementOrder    = model.ReplacementOrder
+	OrderedReplacements = model.OrderedReplacements
 )
 
 // The life of nodes: those that exist, and those that are missing.
@@ -120,11 +124,13 @@ const (
 	CauseQuiet     = model.CauseQuiet
 	CauseRollout   = model.CauseRollout
 	CauseRoom      = model.CauseRoom
+	CauseWindow    = model.CauseWindow
 )
 
 // Why a node is removed, how it drifted, and what holds up its drain.
 const (
 	DisruptionReasonExpired         = disrupt.DisruptionReasonExpired
+	DisruptionReasonOrdered         = disrupt.DisruptionReasonOrdered
 	DisruptionReasonOverprovisioned = lifecycle.DisruptionReasonOverprovisioned
 	DriftNodePool                   = lifecycle.DriftNodePool
 	DriftRequirements               = lifecycle.DriftRequirements
@@ -146,6 +152,9 @@ const (
 
 // Allowances returns what the budgets of all NodePools allow, ordered by NodePool.
 func Allowances(in Input) []Allowance { return disrupt.Allowances(in) }
+
+// Limits returns the budgets and rates of the whole cluster, and the rates of NodePools, and how far they are used up.
+func Limits(in Input) []Limit { return disrupt.Limits(in) }
 
 // ApplyLimitRanges applies to a container the defaults that the LimitRanges of its namespace have for containers
 // without values of their own.
@@ -291,6 +300,11 @@ func Protected(n *Node, reason karpv1.DisruptionReason, now time.Time) string {
 // Protection reads the annotation karpenter.sh/do-not-disrupt. A duration of zero means that protection has no end.
 func Protection(value string) (protects bool, lasts time.Duration, err error) {
 	return model.Protection(value)
+}
+
+// Replace decides how nodes are replaced that a person has ordered to be replaced.
+func Replace(in Input, order ReplacementOrder) OrderedReplacements {
+	return disrupt.Replace(place.WithProvided(in), order)
 }
 
 // ResourcesOf reduces a list of quantities to Resources.

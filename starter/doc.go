@@ -20,6 +20,7 @@
 //	a machine is overdue         → planning workflows are signalled to avoid its offering, from the second on (overdue.go)
 //	a blocked drain can continue → its Drain is signalled (drains.go)
 //	something is paused, or resumed → Events and metrics say so (pauses.go); every edge looks whether it may act
+//	a maintenance window opens, or closes → Events and metrics say so (windows.go); what has waited for it goes on
 //	a NodePool is only observed  → Events, metrics and the log say what would be done (observations.go)
 //	a node is not needed         → Disruption is signalled (disruption.go)
 //	a person has to approve that → an Approval is started, or told that it is outdated (approvals.go)
@@ -39,7 +40,7 @@
 // act on one cluster at once (election.go).
 //
 // Reading order: wait, mirror, dedup, signaller, queue, pending, provisioning, pods, static, buffers, leaving,
-// launches, deletions, nodegone, interruptionkinds, pauses, interruption, claims, nodes, changes, announcements, offerings,
+// launches, deletions, nodegone, interruptionkinds, windows, pauses, interruption, claims, nodes, changes, announcements, offerings,
 // interruptionmetrics, capacityblocks, notices, overdue, allowances, drains, repair, expiration, sentences, kinds, signalled,
 // eventlimiter, poolsettings, misprotected, protectionends, verdictevents, disruption, approvals, observations, unrest, fingerprint, sweep, election, starter.
 package starter

@@ -132,9 +132,10 @@ func (a *annotating) Patch(_ context.Context, object kube.Object, _ kube.Patch, 
 // mirrored is a mirror of claims by instance, and of pods by node.
 type mirrored struct {
 	Mirror
-	claims map[string]*karpv1.NodeClaim
-	nodes  map[string]*corev1.Node
-	pods   map[string][]*cluster.Pod
+	windows karpv1.MaintenanceWindows
+	claims  map[string]*karpv1.NodeClaim
+	nodes   map[string]*corev1.Node
+	pods    map[string][]*cluster.Pod
 	// promised are the pods that were planned for a claim, by its name.
 	promised map[string][]*cluster.Pod
 	stale    error
@@ -150,6 +151,7 @@ func (m *mirrored) Nodes() []*corev1.Node { return slices.Collect(maps.Values(m.
 func (m *mirrored) Snapshot() *plan.Snapshot {
 	return &plan.Snapshot{DisruptionBudgets: m.budgets}
 }
+func (m *mirrored) Windows() karpv1.MaintenanceWindows          { return m.windows }
 func (m *mirrored) Pauses() []karpv1.Pause                      { return m.pauses }
 func (m *mirrored) NodePool(string) *karpv1.NodePool            { return nil }
 func (m *mirrored) Claims() []*karpv1.NodeClaim                 { return slices.Collect(maps.Values(m.claims)) }

@@ -31,7 +31,7 @@ type eventLimiter struct {
 // saidOf is what was recorded about a node: every kind of message once in its life.
 type saidOf struct {
 	// told has a bit for every kind.
-	told uint64
+	told [2]uint64
 	// kind is the kind that holds now; since is when that began.
 	kind  int
 	since time.Time
@@ -65,13 +65,13 @@ func (v *eventLimiter) choose(found plan.Disruption, young map[string]bool, now 
 				of.kind, of.since = kind, now
 			}
 			switch due := of.since.Add(toLast(binding)); {
-			case of.told&(1<<kind) != 0:
+			case of.told[kind/64]&(1<<(kind%64)) != 0:
 			case now.Before(due):
 				again(due)
 			case len(events) == maxEvents:
 				again(now)
 			default:
-				of.told |= 1 << kind
+				of.told[kind/64] |= 1 << (kind % 64)
 				events = append(events, pendingEvent{node, eventOf(binding), plan.Although(binding.Reason) + binding.Message})
 			}
 		} else {
@@ -101,7 +101,7 @@ func binding(of []plan.Verdict) (found plan.Verdict, speaks bool) {
 			case v.Reason == karpv1.DisruptionReasonUnderutilized || v.Cause == plan.CauseBuffer:
 				weight = 2
 			}
-		case plan.CausePaused:
+		case plan.CausePaused, plan.CauseWindow:
 			// Nodes that could be consolidated are nearly all: the NodePool's Event is enough for them.
 			if v.Reason != karpv1.DisruptionReasonUnderutilized && v.Reason != plan.DisruptionReasonOverprovisioned {
 				weight = 3
@@ -135,8 +135,8 @@ func eventOf(v plan.Verdict) string {
 	return eventBlocked
 }
 
-// kindOf numbers reason and cause of a verdict, below 64.
+// kindOf numbers reason and cause of a verdict, below 128.
 func kindOf(v plan.Verdict) int {
-	causes := [...]plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer, plan.CauseQuiet, plan.CausePaused, plan.CauseRollout}
+	causes := [...]plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer, plan.CauseQuiet, plan.CausePaused, plan.CauseRollout, plan.CauseApproval, plan.CauseWindow}
 	return slices.Index(plan.DisruptionReasons(), v.Reason)*len(causes) + slices.Index(causes[:], v.Cause)
 }

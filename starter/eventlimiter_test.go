@@ -148,3 +148,20 @@ func TestYoungNodesAreNoNews(t *testing.T) {
 		}
 	}
 }
+
+// TestKindsOfVerdicts: every reason and every cause have a number of their own, for which there is a bit.
+func TestKindsOfVerdicts(t *testing.T) {
+	t.Parallel()
+	seen := map[int]plan.Verdict{}
+	for _, reason := range plan.DisruptionReasons() {
+		for _, cause := range []plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer,
+			plan.CauseQuiet, plan.CausePaused, plan.CauseRollout, plan.CauseApproval, plan.CauseWindow} {
+			v := plan.Verdict{Reason: reason, Cause: cause}
+			kind := kindOf(v)
+			if other, taken := seen[kind]; taken || kind < 0 || kind >= 64*len(saidOf{}.told) {
+				t.Errorf("%s %s has the number %d, which is out of bounds or that of %s %s", reason, cause, kind, other.Reason, other.Cause)
+			}
+			seen[kind] = v
+		}
+	}
+}

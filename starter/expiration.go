@@ -28,8 +28,8 @@ type expirations struct {
 	log  *zap.Logger
 }
 
-// watch ends expired claims that are kept only because their NodePool wanted them replaced first, or because disruption was
-// paused, once that is over: the workflow of such a claim waits, perhaps for ever, and gets no signal when the pool changes. In a cluster
+// watch ends expired claims that are kept only because their NodePool wanted them replaced first, because disruption was
+// paused, or because no maintenance window was open, once that is over: the workflow of such a claim waits, perhaps for ever, and gets no signal when the pool changes. In a cluster
 // whose pools do not change there is nothing to do.
 func (e *expirations) watch(ctx context.Context) error {
 	events := e.mirror.Subscribe(cluster.PoolChanged, cluster.PausesChanged)
@@ -59,7 +59,7 @@ func (e *expirations) expire(ctx context.Context, now time.Time) time.Duration {
 		if expires.IsZero() || now.Before(expires) || graceful[pool] || !claim.DeletionTimestamp.IsZero() || claim.Status.ProviderID == "" {
 			continue
 		}
-		if stopped(e.mirror, karpv1.PauseDisruption, pool, now) != nil {
+		if closed(e.mirror, karpv1.PauseDisruption, karpv1.WindowExpired, pool, now) != nil {
 			e.told.forget(claim.UID)
 			continue
 		}

@@ -85,7 +85,7 @@ func (i *interruptions) noted(ctx context.Context, claim *karpv1.NodeClaim) erro
 
 // stopped says what stops reactions to interruptions of a claim; nil if nothing does.
 func (i *interruptions) stopped(claim *karpv1.NodeClaim) *karpv1.Stop {
-	return stopped(i.mirror, karpv1.PauseInterruption, claim.Labels[karpv1.NodePoolLabelKey], time.Now())
+	return closed(i.mirror, karpv1.PauseInterruption, karpv1.WindowInterrupted, claim.Labels[karpv1.NodePoolLabelKey], time.Now())
 }
 
 // hold writes an announcement onto a claim, where it waits for the end of a pause: a queue keeps messages for minutes only.

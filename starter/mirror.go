@@ -32,6 +32,8 @@ type Mirror interface {
 	Buffers() []cluster.Buffer
 	// Pauses returns what people have paused in the whole cluster, NodePool the one with a name or nil.
 	Pauses() []karpv1.Pause
+	// Windows returns the maintenance windows of the whole cluster.
+	Windows() karpv1.MaintenanceWindows
 	NodePool(name string) *karpv1.NodePool
 	ClaimByInstance(id string) *karpv1.NodeClaim
 	PodsOnNode(name string) []*cluster.Pod

@@ -27,15 +27,25 @@ func stopped(mirror Mirror, scope karpv1.PauseScope, pool string, now time.Time)
 	return karpv1.StopOf(scope, mirror.Pauses(), mirror.NodePool(pool), now)
 }
 
-// PauseMetrics shows what people have paused. A nil one shows nothing.
-type PauseMetrics struct{ paused *prometheus.GaugeVec }
+// closed says why a NodePool's nodes are not removed for a reason now: what it belongs to is paused, or no maintenance window
+// is open for it; nil if they may be.
+func closed(mirror Mirror, scope karpv1.PauseScope, reason karpv1.DisruptionReason, pool string, now time.Time) *karpv1.Stop {
+	if stop := stopped(mirror, scope, pool, now); stop != nil {
+		return stop
+	}
+	return mirror.Windows().Stop(reason, mirror.NodePool(pool), now)
+}
+
+// PauseMetrics shows what people have paused, and which maintenance windows are open. A nil one shows nothing.
+type PauseMetrics struct{ paused, windows *prometheus.GaugeVec }
 
 // NewPauseMetrics registers the metrics. Metrics that are already registered are reused.
 func NewPauseMetrics(registry prometheus.Registerer) (*PauseMetrics, error) {
 	m := &PauseMetrics{paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "tenon", Name: "paused",
 		Help: "1 for what is paused: provisioning, disruption or interruption, for a NodePool that is paused or only observed, or for the whole cluster, with an empty NodePool. Only the leader shows it."},
 		[]string{"what", "nodepool"})}
-	return m, register(registry, &m.paused)
+	m.windows = newWindowGauge()
+	return m, errors.Join(register(registry, &m.paused), register(registry, &m.windows))
 }
 
 // show replaces what the metrics show.
@@ -56,13 +66,15 @@ func (m *PauseMetrics) show(everywhere []karpv1.Pause, pools []*karpv1.NodePool,
 	}
 }
 
-// pauses tells people what is paused: by Events on NodePools, once for each change, and by metrics.
+// pauses tells people what is paused, and which maintenance windows are open: by Events on NodePools, once for each change, and by metrics.
 type pauses struct {
 	mirror  Mirror
 	events  record.EventRecorder
 	metrics *PauseMetrics
 	// said is what the last Event on each NodePool said.
 	said map[string]string
+	// windows is what the last Event on each NodePool said about its maintenance windows.
+	windows map[string]windowState
 }
 
 // watch tells people of every change until ctx ends. The mirror announces also the end of a pause.
@@ -74,6 +86,7 @@ func (p *pauses) watch(ctx context.Context) error {
 		awaitEvents(ctx, events, 0)
 		if ctx.Err() != nil {
 			p.metrics.show(nil, nil, time.Time{})
+			p.tellWindows(nil, time.Time{})
 			return ctx.Err()
 		}
 	}
@@ -83,6 +96,7 @@ func (p *pauses) watch(ctx context.Context) error {
 func (p *pauses) tell(now time.Time) {
 	everywhere, pools := p.mirror.Pauses(), p.mirror.Snapshot().NodePools
 	p.metrics.show(everywhere, pools, now)
+	p.tellWindows(pools, now)
 	said := map[string]string{}
 	for _, pool := range pools {
 		text := stopsOf(everywhere, pool, now)

@@ -76,7 +76,7 @@ func (r *repairs) repair(ctx context.Context, now time.Time) time.Duration {
 		wait = max(found.NextLook.Sub(now), repairEvery)
 	}
 	for _, repair := range found.Due {
-		if stop := stopped(r.mirror, karpv1.PauseDisruption, repair.Claim.Labels[karpv1.NodePoolLabelKey], now); stop != nil {
+		if stop := closed(r.mirror, karpv1.PauseDisruption, karpv1.WindowUnhealthy, repair.Claim.Labels[karpv1.NodePoolLabelKey], now); stop != nil {
 			if r.told.markNew(repair.Claim.UID, reasonRepairPaused) {
 				r.event(repair.Node, reasonRepairBlocked, repair.Message+", and is not repaired: "+stop.String())
 			}

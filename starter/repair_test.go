@@ -23,11 +23,12 @@ import (
 // fleet is a mirror of nodes and their claims, of one pool.
 type fleet struct {
 	Mirror
-	pool   *karpv1.NodePool
-	pauses []karpv1.Pause
-	claims map[string]*karpv1.NodeClaim
-	nodes  map[string]*corev1.Node
-	stale  error
+	pool    *karpv1.NodePool
+	pauses  []karpv1.Pause
+	windows karpv1.MaintenanceWindows
+	claims  map[string]*karpv1.NodeClaim
+	nodes   map[string]*corev1.Node
+	stale   error
 }
 
 // newFleet returns a fleet of nodes n0, n1, ... with claims of the same names.
@@ -42,9 +43,10 @@ func newFleet(size int, born time.Time) *fleet {
 	return f
 }
 
-func (f *fleet) Pauses() []karpv1.Pause           { return f.pauses }
-func (f *fleet) NodePool(string) *karpv1.NodePool { return f.pool }
-func (f *fleet) Fresh(time.Duration) error        { return f.stale }
+func (f *fleet) Pauses() []karpv1.Pause             { return f.pauses }
+func (f *fleet) Windows() karpv1.MaintenanceWindows { return f.windows }
+func (f *fleet) NodePool(string) *karpv1.NodePool   { return f.pool }
+func (f *fleet) Fresh(time.Duration) error          { return f.stale }
 func (f *fleet) Claims() []*karpv1.NodeClaim {
 	return slices.Collect(maps.Values(f.claims))
 }

@@ -70,6 +70,12 @@ type Config struct {
 	DisruptionRate string
 	// PrometheusURL is where Prometheus answers the queries of rollouts; empty where it is not known.
 	PrometheusURL string
+	// DisruptionBudgets is a JSON list like spec.disruption.budgets of a NodePool: how many nodes of the cluster may be disrupted
+	// at once; empty means no limit.
+	DisruptionBudgets string
+	// MaintenanceWindows is a JSON list of the times in which nodes may be removed (karpv1.MaintenanceWindow), for NodePools
+	// that have none of their own; empty means that no removal waits for one.
+	MaintenanceWindows string
 	// Observe has the worker only say what it would do. It takes no Lease, so that another controller can go on.
 	Observe bool
 	// HookURLs are the beginnings of the addresses that hooks of NodePools may call, and HookJobNamespaces the namespaces in
@@ -128,6 +134,8 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
 	flags.StringSliceVar(&c.HookURLs, "hook-url", c.HookURLs, "beginning of addresses that hooks of NodePools may call, such as https://hooks.example.com/nodes; may be given several times, or separated by commas (default: none; "+karpv1.HooksAnnotationKey+")")
 	flags.StringSliceVar(&c.HookJobNamespaces, "hook-job-namespace", c.HookJobNamespaces, "namespace in which hooks of NodePools may run Jobs; may be given several times, or separated by commas (default: none)")
+	flags.StringVar(&c.DisruptionBudgets, "disruption-budgets", c.DisruptionBudgets, `how many nodes of the cluster may be disrupted at once, as JSON like a NodePool's budgets, such as [{"nodes": "10%"}, {"nodes": "1", "reasons": ["Drifted"]}]; those of NodePools hold beside them`)
+	flags.StringVar(&c.MaintenanceWindows, "maintenance-windows", c.MaintenanceWindows, `when nodes may be removed, as JSON such as [{"schedule": "0 22 * * sat", "duration": "4h", "timeZone": "Europe/Zurich", "reasons": ["Drifted", "Expired"]}]; NodePools may have their own instead (`+karpv1.MaintenanceWindowsAnnotationKey+`)`)
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector keeps the heap within what the program's text leaves of it, unless GOMEMLIMIT is set, and the cache of workflows takes about 6 % of it (default: none)")
@@ -154,6 +162,28 @@ func (c *Config) rate() (*karpv1.DisruptionRate, error) {
 	}
 	rate, err := karpv1.ParseDisruptionRate(c.DisruptionRate)
 	return &rate, err
+}
+
+// clusterLimits are the settings that limit the disruption of nodes in the whole cluster.
+type clusterLimits struct {
+	rate    *karpv1.DisruptionRate
+	budgets []karpv1.Budget
+	windows karpv1.MaintenanceWindows
+}
+
+// limits returns the parsed DisruptionRate, DisruptionBudgets and MaintenanceWindows. An error names each flag that is wrong.
+func (c *Config) limits() (all clusterLimits, err error) {
+	var rate, budgets, windows error
+	if all.rate, rate = c.rate(); rate != nil {
+		rate = fmt.Errorf("--disruption-rate %w", rate)
+	}
+	if all.budgets, budgets = karpv1.ParseBudgets(c.DisruptionBudgets); budgets != nil {
+		budgets = fmt.Errorf("--disruption-budgets: %w", budgets)
+	}
+	if all.windows, windows = karpv1.ParseMaintenanceWindows(c.MaintenanceWindows); windows != nil {
+		windows = fmt.Errorf("--maintenance-windows: %w", windows)
+	}
+	return all, errors.Join(rate, budgets, windows)
 }
 
 var clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
@@ -188,8 +218,8 @@ func (c *Config) Validate() error {
 	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
 	check(c.SweepMost > 0 && c.SweepMost <= 1, "--sweep-most %v: must be more than 0 and at most 1, such as 0.1", c.SweepMost)
 	check(c.Rebalance == rebalanceIgnore || c.Rebalance == rebalanceReplace, "--rebalance %q: must be ignore or replace", c.Rebalance)
-	_, err := c.rate()
-	check(err == nil, "--disruption-rate %v", err)
+	_, err := c.limits()
+	check(err == nil, "%v", err)
 	address, err := url.Parse(c.PrometheusURL)
 	check(c.PrometheusURL == "" || err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https"), "--prometheus-url %q: must be an address such as http://prometheus.monitoring:9090", c.PrometheusURL)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)

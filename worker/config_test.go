@@ -36,7 +36,13 @@ func TestValidatePlanning(t *testing.T) {
 		"NoScheme":  {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.OTLPEndpoint = "collector:4318" }, fails: `--otlp-endpoint "collector:4318": must be an address such as http://collector:4318`},
 		"Password":  {reason: "what flags say is logged", set: func(c *Config) { c.OTLPEndpoint = "http://robot:sesame@collector:4318" }, fails: "--otlp-endpoint http://robot:xxxxx@collector:4318: has a password, which belongs into OTEL_EXPORTER_OTLP_HEADERS"},
 		"Sampling":  {reason: "a share, not a percentage", set: func(c *Config) { c.TraceSampling = 10 }, fails: "--trace-sampling 10: must be from 0 to 1"},
-		"NoTime":    {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.DisruptionRate = "10%" }, fails: `--disruption-rate "10%" must be nodes and a time of at most 24h0m0s, such as 30%/10m or 5/1h`},
+		"Window":    {reason: "removals wait for Saturday night", set: func(c *Config) { c.MaintenanceWindows = `[{"schedule": "0 22 * * sat", "duration": "4h"}]` }},
+		"Budgets":   {reason: "one node at once drifts", set: func(c *Config) { c.DisruptionBudgets = `[{"nodes": "1", "reasons": ["Drifted"]}]` }},
+		"NoNodes":   {reason: "the mistake names the flag and the field", set: func(c *Config) { c.DisruptionBudgets = `[{"nodes": "some"}]` }, fails: `--disruption-budgets: budget 0: nodes "some"`},
+		"NoZone": {reason: "the mistake names the flag and the field", set: func(c *Config) {
+			c.MaintenanceWindows = `[{"schedule": "0 22 * * sat", "duration": "4h", "timeZone": "Zurich"}]`
+		}, fails: `--maintenance-windows: window 0: timeZone "Zurich" must be`},
+		"NoTime": {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.DisruptionRate = "10%" }, fails: `--disruption-rate "10%" must be nodes and a time of at most 24h0m0s, such as 30%/10m or 5/1h`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

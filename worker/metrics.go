@@ -23,6 +23,8 @@ import (
 
 // exported are the metrics of a worker that do not belong to one of its other parts. docs/reference/metrics.md lists them all.
 type exported struct {
+	// limits says how far the budgets and rates of the whole cluster, and the rates of NodePools, are used up.
+	limits   func() []plan.Limit
 	registry prometheus.Registerer
 	set      *metrics.Set
 	plans    *clustermetrics.Plans
@@ -60,9 +62,11 @@ func (e *exported) activities() *activities.Metrics {
 }
 
 // describe registers the metrics of the cluster's present state. It returns what went wrong with any of the metrics.
-func (e *exported) describe(mirror *cluster.Mirror, kind cloud.Kind, pools func(context.Context) []plan.Pool) error {
+func (e *exported) describe(mirror *cluster.Mirror, kind cloud.Kind, pools func(context.Context) []plan.Pool, used func(*plan.Snapshot) []plan.Limit) error {
 	e.state = clustermetrics.NewState(mirror, kind, pools)
 	e.set.Collect(metrics.Leader, e.state)
+	e.limits = func() []plan.Limit { return used(mirror.Snapshot()) }
+	e.set.Collect(metrics.Leader, limits{e.limits})
 	e.set.Collect(metrics.Every, staleness{metrics.Desc("tenon_mirror_staleness_seconds"), mirror})
 	return e.set.Err()
 }

@@ -52,7 +52,7 @@ func TestEveryMetricOfTheListIsRegistered(t *testing.T) {
 		t.Fatal("no metrics of activities")
 	}
 	newCountedCloud(kindOnly{kind: kind}, "aws", e.set, nil, nil)
-	if err := e.describe(nil, kind, nil); err != nil {
+	if err := e.describe(nil, kind, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, register := range []func() error{

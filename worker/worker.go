@@ -76,7 +76,11 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
 	exported := newExported(prometheus.DefaultRegisterer, to.Cloud.Kind(), config.BuildID, to.Commit)
-	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log.Named(logs.Mirror), Pauses: true, NodeOverlays: config.FeatureGates.NodeOverlay,
+	limits, err := config.limits()
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Kind: to.Cloud.Kind(), Log: log.Named(logs.Mirror), Pauses: true, Windows: limits.windows, NodeOverlays: config.FeatureGates.NodeOverlay,
 		DynamicResources: config.FeatureGates.DynamicResources, Observer: exported.changes})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -116,10 +120,6 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	rate, err := config.rate()
-	if err != nil {
-		return fmt.Errorf("worker: --disruption-rate: %w", err)
-	}
 	hooks, err := hook.New(hook.Allowed{URLs: config.HookURLs, JobNamespaces: config.HookJobNamespaces}, direct)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -127,9 +127,9 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	acts := activities.New(activities.Config{
 		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, Growth: parts.growth, Metrics: exported.activities(), BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		SweepMost: config.SweepMost, SweepMetrics: parts.sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate, Hooks: hooks,
+		SweepMost: config.SweepMost, SweepMetrics: parts.sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: limits.rate, Windows: limits.windows, Budgets: limits.budgets, Hooks: hooks,
 	})
-	if err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools); err != nil {
+	if err := exported.describe(mirror, to.Cloud.Kind(), acts.Pools, acts.Limits); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	reach, err := newReach(to.Server.Ask, prometheus.DefaultRegisterer, log.Named(logs.Temporal))
@@ -298,7 +298,11 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return versions.lead(ctx) })
 			group.Go(func() error { return starter.Run(ctx, edges) })
-			group.Go(func() error { return status.NewNodePools(kind, edges.Kube, mirror, statuses).Run(ctx) })
+			group.Go(func() error {
+				pools := status.NewNodePools(kind, edges.Kube, mirror, statuses)
+				pools.Limits = exported.limits
+				return pools.Run(ctx)
+			})
 			group.Go(func() error {
 				return status.NewZonalShifts(kind.Labels, mirror, provider.InstanceTypes, edges.Events, statuses).Run(ctx)
 			})

@@ -37,6 +37,7 @@ type fakes struct {
 	// ask and settle are those of an Approval.
 	ask    func(AskApprovalInput) ApprovalChecked
 	settle func(SettleApprovalInput) ApprovalChecked
+	order  func(ReplacementOrderInput) (PlannedReplacements, error)
 }
 
 func (f *fakes) Plan(_ context.Context, in PlanInput) (PlanResult, error) { return f.plan(in) }
@@ -94,6 +95,9 @@ func (f *fakes) AskApproval(_ context.Context, in AskApprovalInput) (ApprovalChe
 func (f *fakes) SettleApproval(_ context.Context, in SettleApprovalInput) (ApprovalChecked, error) {
 	return f.settle(in), nil
 }
+func (f *fakes) PlanReplacements(_ context.Context, in ReplacementOrderInput) (PlannedReplacements, error) {
+	return f.order(in)
+}
 func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
 	return f.remove(in), nil
 }
@@ -133,6 +137,7 @@ func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	HooksActivity.register(env, f.Hooks)
 	AskApprovalActivity.register(env, f.AskApproval)
 	SettleApprovalActivity.register(env, f.SettleApproval)
+	PlanReplacementsActivity.register(env, f.PlanReplacements)
 }
 
 // prepared returns a prepared launch of these claims.

@@ -14,6 +14,8 @@ const (
 	ReplacementType  = "Replacement"
 	ApprovalType     = "Approval"
 	SweepType        = "Sweep"
+
+	ReplacementOrderType = "ReplacementOrder"
 )
 
 // Cluster is the name of the Kubernetes cluster that workflows belong to. One Temporal namespace serves many clusters:
@@ -47,6 +49,11 @@ func (c Cluster) ReplacementID(id string) string { return string(c) + "/replacem
 // ApprovalID is the id of an Approval workflow. The short id is on the NodeClaims it is about.
 func (c Cluster) ApprovalID(id string) string { return string(c) + "/approval/" + id }
 
+// ReplacementOrderID is the id of the workflow of a person's order to replace nodes, which has a name of its own.
+func (c Cluster) ReplacementOrderID(name string) string {
+	return string(c) + "/replacement-order/" + name
+}
+
 // SweepID is the id of the cluster's sweep Schedule; each run's workflow id is this and a timestamp.
 func (c Cluster) SweepID() string { return string(c) + "/sweep" }
 
@@ -70,11 +77,13 @@ func Attributes() []string {
 
 // Reasons for which a node is removed. Each removal records exactly one of them.
 const (
-	ReasonEmpty               = "Empty"
-	ReasonExpired             = "Expired"
-	ReasonClaimDeleted        = "ClaimDeleted"
-	ReasonNodeDeleted         = "NodeDeleted"
-	ReasonManualDrain         = "ManualDrain"
+	ReasonEmpty        = "Empty"
+	ReasonExpired      = "Expired"
+	ReasonClaimDeleted = "ClaimDeleted"
+	ReasonNodeDeleted  = "NodeDeleted"
+	ReasonManualDrain  = "ManualDrain"
+	// ReasonManualReplacement means that a person has ordered the node to be replaced (plan.DisruptionReasonOrdered).
+	ReasonManualReplacement   = "ManualReplacement"
 	ReasonLaunchTimeout       = "LaunchTimeout"
 	ReasonRegistrationTimeout = "RegistrationTimeout"
 	ReasonInsufficient        = "InsufficientCapacity"

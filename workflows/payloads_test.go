@@ -38,7 +38,7 @@ func payloads() []reflect.Type {
 		method := activities.Method(i).Type
 		add(method.In(1), method.Out(0))
 	}
-	for _, workflow := range []any{Provisioning, Launch, NodeClaim, Drain, Disruption, Replacement, Approval, Sweep} {
+	for _, workflow := range []any{Provisioning, Launch, NodeClaim, Drain, Disruption, Replacement, ReplacementOrder, Approval, Sweep} {
 		f := reflect.TypeOf(workflow)
 		add(f.In(1))
 		if f.NumOut() == 2 {

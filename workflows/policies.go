@@ -81,6 +81,9 @@ var (
 	// are retried without limit: a person's decision must not be lost.
 	AskApprovalActivity    = Activity[AskApprovalInput, ApprovalChecked]{"AskApproval", kubeWrite}
 	SettleApprovalActivity = Activity[SettleApprovalInput, ApprovalChecked]{"SettleApproval", Policy{Attempt: time.Minute, Heartbeat: 10 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+	// PlanReplacementsActivity decides how nodes are replaced that a person has ordered to be replaced, and changes nothing. It
+	// gives up as soon as WhyPodActivity, for the same reason.
+	PlanReplacementsActivity = Activity[ReplacementOrderInput, PlannedReplacements]{"PlanReplacements", WhyPodActivity.Policy}
 
 	// SweepActivity compares cloud, cluster and workflows. It is tried twice; the next sweep follows soon anyway.
 	SweepActivity = Activity[SweepInput, SweepResult]{"Sweep", Policy{Attempt: 2 * time.Minute, Heartbeat: 30 * time.Second, First: 5 * time.Second, Most: 10 * time.Second, Tries: 2}}

@@ -1,10 +1,10 @@
 // Package workflows orchestrates the lives of a cluster's nodes: deterministic workflow code, and nothing else.
 //
 // Reading order: activity, failures, names, interruption, plannedclaim, provisioningpayloads, launchpayloads,
-// nodeclaimpayloads, adoption, hookpayloads, drainpayloads, disruptionpayloads, replacementpayloads, approvalpayloads, sweeppayloads,
-// whypayloads, policies,
-// priority, start, launch, drain, drainorders, draindetails, nodeclaim, attach, series, singleton, retire,
-// replacementdetails, replacement, approval, provisioning, why, disruption, whynode, sweep, register.
+// nodeclaimpayloads, adoption, hookpayloads, drainpayloads, disruptionpayloads, replacementpayloads, replacementorderpayloads,
+// approvalpayloads, sweeppayloads, whypayloads, policies, priority, start, launch, drain, drainorders, draindetails, nodeclaim,
+// attach, series, singleton, retire, replacementdetails, replacement, replacementorder, approval, provisioning, why, disruption,
+// whynode, sweep, register.
 //
 // # The workflows
 //
@@ -14,6 +14,7 @@
 //	Drain         minutes     cordon, hooks, evict in order under budgets, wait for volumes, by a deadline
 //	Disruption    for ever    something changed → one evaluation → empty nodes are removed, others through Replacements
 //	Replacement   minutes     mark → launch → initialized → stable → check again → delete the claims; or undo everything
+//	ReplacementOrder  seconds  a person orders nodes to be replaced → a Replacement for each
 //	Approval      days        a person has to approve a decision → what they decide is written onto the claims
 //	Sweep         seconds     compares cloud, cluster and workflows, and puts right what nobody owns
 //
@@ -73,6 +74,7 @@ type Activities interface {
 	UndoReplacement(context.Context, UndoInput) (Undone, error)
 	AskApproval(context.Context, AskApprovalInput) (ApprovalChecked, error)
 	SettleApproval(context.Context, SettleApprovalInput) (ApprovalChecked, error)
+	PlanReplacements(context.Context, ReplacementOrderInput) (PlannedReplacements, error)
 	Sweep(context.Context, SweepInput) (SweepResult, error)
 }
 
@@ -87,6 +89,8 @@ func Register(r worker.WorkflowRegistry) {
 		ReplacementType:  Replacement,
 		ApprovalType:     Approval,
 		SweepType:        Sweep,
+
+		ReplacementOrderType: ReplacementOrder,
 	} {
 		r.RegisterWorkflowWithOptions(definition, workflow.RegisterOptions{Name: name})
 	}
@@ -117,6 +121,7 @@ func RegisterActivities(r worker.ActivityRegistry, a Activities) {
 	UndoReplacementActivity.register(r, a.UndoReplacement)
 	AskApprovalActivity.register(r, a.AskApproval)
 	SettleApprovalActivity.register(r, a.SettleApproval)
+	PlanReplacementsActivity.register(r, a.PlanReplacements)
 	SweepActivity.register(r, a.Sweep)
 }
 

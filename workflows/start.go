@@ -78,7 +78,7 @@ func DisruptionOptions(c Cluster) Start {
 // one has undone.
 func ReplacementOptions(in ReplacementInput) Start {
 	first := in.Nodes[0]
-	return Start{ID: in.Cluster.ReplacementID(in.ID), TaskQueue: in.Cluster.TaskQueue(), Priority: priorityTidying,
+	return Start{ID: in.Cluster.ReplacementID(in.ID), TaskQueue: in.Cluster.TaskQueue(), Priority: priorityOf(in.Reason),
 		Summary: fmt.Sprintf("%s: %d nodes go, %d come", in.Reason, len(in.Nodes), len(in.Claims)),
 		Attributes: []temporal.SearchAttributeUpdate{
 			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(first.NodePool), AttrNodeClaim.ValueSet(first.Claim.Name),
@@ -94,6 +94,14 @@ func ApprovalOptions(in ApprovalInput) Start {
 		Attributes: []temporal.SearchAttributeUpdate{
 			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(first.NodePool), AttrNodeClaim.ValueSet(first.Claim.Name),
 			AttrNode.ValueSet(first.Node), AttrPhase.ValueSet(PhaseWaiting), AttrReason.ValueSet(in.Reason)}}
+}
+
+// ReplacementOrderOptions says how the workflow of a person's order to replace nodes is started. name distinguishes the order
+// from all others.
+func ReplacementOrderOptions(in ReplacementOrderInput, name string) Start {
+	return Start{ID: in.Cluster.ReplacementOrderID(name), TaskQueue: in.Cluster.TaskQueue(), Priority: priorityOrdered,
+		Summary:    fmt.Sprintf("replace %d nodes, ordered by %s", len(in.Nodes), orNone(in.By)),
+		Attributes: []temporal.SearchAttributeUpdate{AttrCluster.ValueSet(string(in.Cluster)), AttrReason.ValueSet(ReasonManualReplacement)}}
 }
 
 // Client returns the options for starting the workflow from outside.

@@ -49,7 +49,7 @@ func newGetCommand() *cobra.Command {
 	var flags getFlags
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List nodes, claims or pods with their fill, state and price",
+		Short: "List nodes, claims or pods with their fill, state and price, or NodePools and what keeps their nodes",
 		Long: `Lists nodes, NodeClaims or pods as the worker's page shows them: both show the same model. Prices are those at the launch,
 as the claims' workflows have recorded them; a node without such a workflow has none. A worker is asked why pods wait that
 the kube-scheduler found no node for, for at most 20 of them.`,
@@ -61,6 +61,7 @@ the kube-scheduler found no node for, for at most 20 of them.`,
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "", "output format: json")
 	cmd.PersistentFlags().StringVar(&flags.provider, "provider", program.ProviderAWS, "the worker's provider: aws or kwok")
 	cmd.PersistentFlags().StringVar(&flags.pool, "pool", "", "only what belongs to this NodePool; of pods, those on its nodes")
+	cmd.AddCommand(newGetPoolsCommand(&flags.output))
 	for _, kind := range []struct {
 		name, short string
 		write       func(io.Writer, *view.Cluster, bool) error

@@ -1,5 +1,5 @@
 // Command tenon is what runs in production: the worker in a cluster, and the tool that prepares a Temporal server, plans without
-// a cluster, explains why a pod waits or a node is kept, watches a cluster, shows and steers drains, pauses and resumes the work,
+// a cluster, explains why a pod waits or a node is kept, watches a cluster, shows and steers drains, replaces and expires nodes, pauses and resumes the work,
 // removes what a deleted cluster left, and decrypts for Temporal's own tools what it keeps. This package contains only wiring and
 // output: every sub-command lives in files named after it and calls the packages that do the work.
 package main
@@ -33,11 +33,13 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newCodecServerCommand())
 	root.AddCommand(newConvertCommand())
 	root.AddCommand(newDrainCommand())
+	root.AddCommand(newExpireCommand())
 	root.AddCommand(newGetCommand())
 	root.AddCommand(newHistoryCommand())
 	root.AddCommand(newMigrateCommand())
 	root.AddCommand(newPauseCommand())
 	root.AddCommand(newPlanCommand())
+	root.AddCommand(newReplaceCommand())
 	root.AddCommand(newResumeCommand())
 	root.AddCommand(newRolloutCommand())
 	root.AddCommand(newSetupCommand())

@@ -14,6 +14,8 @@ type budgets struct {
 	now   time.Time
 	pools map[string]*poolBudget
 	rate  permission // what the rate of the whole cluster still allows to begin
+	// cluster is the account of all pools together. Its pool has the budgets of the whole cluster.
+	cluster *poolBudget
 }
 
 // poolBudget is the account of one pool.
@@ -57,13 +59,17 @@ func newBudgets(in *model.Input, pools map[string]*karpv1.NodePool) *budgets {
 			of.disrupting++
 		}
 	}
-	all, begun := 0, []karpv1.Begun(nil)
+	everywhere := &karpv1.NodePool{}
+	everywhere.Spec.Disruption.Budgets = in.Budgets
+	b.cluster = &poolBudget{pool: everywhere, allowed: map[karpv1.DisruptionReason]permission{}}
+	begun := []karpv1.Begun(nil)
 	for name, of := range b.pools {
+		b.cluster.nodes, b.cluster.disrupting = b.cluster.nodes+of.nodes, b.cluster.disrupting+of.disrupting
 		rate, _ := of.pool.DisruptionRate() // if it is invalid, AllowedDisruptions allows none
 		of.rate.most, of.rate.opens = rate.Left(of.nodes, in.Begun[name], b.now)
-		all, begun = all+of.nodes, append(begun, in.Begun[name]...)
+		begun = append(begun, in.Begun[name]...)
 	}
-	b.rate.most, b.rate.opens = in.Rate.Left(all, begun, b.now)
+	b.rate.most, b.rate.opens = in.Rate.Left(b.cluster.nodes, begun, b.now)
 	return b
 }
 
@@ -80,7 +86,7 @@ func (b *budgets) permission(of *poolBudget, reason karpv1.DisruptionReason) per
 // left returns how many more nodes of a pool may be disrupted for a reason.
 func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 	of := b.pools[pool]
-	left := max(0, min(b.permission(of, reason).most-of.disrupting, of.rate.most, b.rate.most))
+	left := max(0, min(b.permission(of, reason).most-of.disrupting, of.rate.most, b.permission(b.cluster, reason).most-b.cluster.disrupting, b.rate.most))
 	switch {
 	case !of.waits || reason == karpv1.DisruptionReasonEmpty:
 		return left
@@ -96,6 +102,7 @@ func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
 		of.disrupting += nodes
 		of.rate.most -= nodes
 		b.rate.most -= nodes
+		b.cluster.disrupting += nodes
 		of.stepped = of.stepped || reason != karpv1.DisruptionReasonEmpty
 	}
 }
@@ -103,6 +110,7 @@ func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
 // refusal says why nothing is left of a pool's budgets for a reason; nil where something is.
 func (b *budgets) refusal(pool string, reason karpv1.DisruptionReason) *model.Verdict {
 	of := b.pools[pool]
+	everywhere := b.permission(b.cluster, reason)
 	switch allowed := b.permission(of, reason); {
 	case b.left(pool, reason) > 0:
 		return nil
@@ -112,6 +120,9 @@ func (b *budgets) refusal(pool string, reason karpv1.DisruptionReason) *model.Ve
 		return staysUntil(of.rate.opens, model.CauseBudget, "its NodePool's disruption rate is used up (%s)", karpv1.DisruptionRateAnnotationKey)
 	case b.rate.most <= 0:
 		return staysUntil(b.rate.opens, model.CauseBudget, "the cluster's disruption rate is used up (--disruption-rate)")
+	case allowed.most > of.disrupting && everywhere.most <= b.cluster.disrupting:
+		return staysUntil(everywhere.opens, model.CauseBudget, "the cluster's budgets allow %d of %d nodes to be disrupted at once for being %s, and %d are (--disruption-budgets)",
+			everywhere.most, b.cluster.nodes, strings.ToLower(string(reason)), b.cluster.disrupting)
 	case allowed.most > of.disrupting && of.waits:
 		return staysUntil(allowed.opens, model.CauseQuiet, "its NodePool replaces one node after the other, each when the pods that were moved are Ready (%s)", karpv1.WaitForReadyAnnotationKey)
 	default:

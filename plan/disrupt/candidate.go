@@ -43,8 +43,14 @@ func staysUntil(until time.Time, cause model.Cause, format string, values ...any
 	return kept
 }
 
-// DisruptionReasonExpired is why a node is removed that is older than its expireAfter and may be replaced gracefully.
+// DisruptionReasonExpired is why a node is removed that is older than its expireAfter and may be replaced gracefully, or that a
+// person has marked as expired.
 const DisruptionReasonExpired karpv1.DisruptionReason = "Expired"
+
+// DisruptionReasonOrdered is why a node is replaced that a person has ordered to be replaced. What limits the decisions of
+// the planner (pauses, maintenance windows, budgets, rates, protection) does not limit a person. Pods that ask not to be
+// disrupted, and PodDisruptionBudgets, hold up the drain, as they do in a drain that a person orders.
+const DisruptionReasonOrdered karpv1.DisruptionReason = "ManualReplacement"
 
 // judge says what keeps nodes.
 type judge struct {
@@ -59,12 +65,14 @@ type judge struct {
 	replaced map[string]bool
 	// shifted are the zones from which traffic is shifted away, and until when.
 	shifted map[string]time.Time
+	// windows are the answers about maintenance windows, by NodePool and reason.
+	windows map[string]map[karpv1.DisruptionReason]*karpv1.Stop
 }
 
 func newJudge(in *model.Input) *judge {
 	snapshot := in.Snapshot
 	j := &judge{in: in, now: snapshot.Time, budgets: newBudgetIndex(snapshot.DisruptionBudgets), pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)),
-		waiting: map[types.UID]bool{}, nominees: map[string]bool{}, replaced: map[string]bool{}, shifted: map[string]time.Time{}}
+		windows: map[string]map[karpv1.DisruptionReason]*karpv1.Stop{}, waiting: map[types.UID]bool{}, nominees: map[string]bool{}, replaced: map[string]bool{}, shifted: map[string]time.Time{}}
 	for _, pool := range snapshot.NodePools {
 		j.pools[pool.Name] = pool
 	}
@@ -111,7 +119,7 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 	if kept := j.applies(n, pool, reason); kept != nil {
 		return kept
 	}
-	if kept := j.stopped(pool); kept != nil {
+	if kept := j.stopped(pool, reason); kept != nil {
 		return kept
 	}
 	if !n.Initialized {
@@ -120,13 +128,34 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 	return cmp.Or(j.protects(n, reason), j.expects(n), j.patience(n, pool, reason), unapproved(j.in, n, pool, reason))
 }
 
-// stopped says that a person has stopped the disruption of a pool's nodes; nil if not.
-func (j *judge) stopped(pool *karpv1.NodePool) *model.Verdict {
+// stopped says that a person has stopped the disruption of a pool's nodes, or that no maintenance window is open for the
+// reason; nil if not. pool may be nil.
+func (j *judge) stopped(pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
 	stop := j.in.Snapshot.Stopped(karpv1.PauseDisruption, pool)
-	if stop == nil {
+	if stop != nil {
+		return staysUntil(stop.Until, model.CausePaused, "%s", stop)
+	}
+	if pool == nil {
 		return nil
 	}
-	return staysUntil(stop.Until, model.CausePaused, "%s", stop)
+	if stop = j.window(pool, reason); stop == nil {
+		return nil
+	}
+	return staysUntil(stop.Until, model.CauseWindow, "%s", stop)
+}
+
+// window says why no maintenance window of a pool is open for a reason; nil if one is. The answers are kept, since
+// schedules are too slow to be read for every node.
+func (j *judge) window(pool *karpv1.NodePool, reason karpv1.DisruptionReason) *karpv1.Stop {
+	known := j.windows[pool.Name]
+	if known == nil {
+		known = map[karpv1.DisruptionReason]*karpv1.Stop{}
+		for _, reason := range append(DisruptionReasons(), DisruptionReasonOrdered) {
+			known[reason] = j.in.Snapshot.Windows.Stop(reason, pool, j.now)
+		}
+		j.windows[pool.Name] = known
+	}
+	return known[reason]
 }
 
 // applies says why a reason does not apply to a node, or why its pool does not want it to; nil if it applies.
@@ -138,7 +167,7 @@ func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.Disr
 		if pool.Spec.Replicas == nil {
 			return stays(model.CauseNone, "its NodePool is not static")
 		}
-		if kept := j.stopped(pool); kept != nil {
+		if kept := j.stopped(pool, reason); kept != nil {
 			return kept
 		}
 		return stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go")
@@ -170,8 +199,14 @@ func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.Disr
 func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	at := n.ExpiresAt()
 	switch {
+	case n.ExpireOrder != nil && pool.DeletionTimestamp.IsZero():
+		return nil
+	case n.ExpireMisread != "":
+		return stays(model.CausePolicy, "%s", n.ExpireMisread)
 	case at.IsZero():
 		return stays(model.CauseNone, "it never expires")
+	case !pool.ExpiresGracefully() && !j.now.Before(at) && j.stopped(pool, DisruptionReasonExpired) != nil:
+		return j.stopped(pool, DisruptionReasonExpired)
 	case !pool.ExpiresGracefully():
 		return stays(model.CauseNone, "it expires at %s, whatever runs on it then", lifecycle.Clock(at))
 	case j.now.Before(at):
@@ -182,6 +217,9 @@ func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 
 // protects says what forbids disrupting a node, however long ago the disruption was decided.
 func (j *judge) protects(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
+	if reason == DisruptionReasonOrdered {
+		return j.nominated(n)
+	}
 	return cmp.Or(j.keepsZone(n), j.keepsNode(n), j.nominated(n), j.keepsPods(n, reason))
 }
 

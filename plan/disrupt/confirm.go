@@ -27,7 +27,11 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 		if n == nil {
 			continue
 		}
-		if kept := cmp.Or(j.stopped(j.pools[n.Pool]), rolloutStopped(j.pools[n.Pool], command.Reason), rolledBack(n, j.pools[n.Pool], command.Reason), j.protects(n, command.Reason)); kept != nil {
+		kept := j.protects(n, command.Reason)
+		if command.Reason != DisruptionReasonOrdered {
+			kept = cmp.Or(j.stopped(j.pools[n.Pool], command.Reason), rolloutStopped(j.pools[n.Pool], command.Reason), rolledBack(n, j.pools[n.Pool], command.Reason), kept)
+		}
+		if kept != nil {
 			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.Cause, Message: kept.Message})
 			continue
 		}

@@ -59,7 +59,7 @@ func (d *decision) simulationOf() *Simulation {
 	}
 	var movable []*model.Node
 	listed := map[string]bool{}
-	for _, reason := range DisruptionReasons() {
+	for _, reason := range append(DisruptionReasons(), DisruptionReasonOrdered) {
 		candidates := d.open(d.candidates[reason])
 		slices.SortFunc(candidates, func(a, b *candidate) int { return strings.Compare(a.node.Key(), b.node.Key()) })
 		if reason == karpv1.DisruptionReasonUnderutilized {

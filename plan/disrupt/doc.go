@@ -4,6 +4,6 @@
 // An evaluation asks thousands of times what happens to the cluster without some nodes, and cannot afford a plan each time.
 // So a Simulation is set up once, and each question is a trial of it that is rolled back (simulation.go, trial.go).
 //
-// Reading order: pdb, budgetbook, rates, rollout, allowance, approval, candidate, balance, simulation, purchase, trial, opening, rehearsal,
-// decision, shrinking, consolidation, group, empty, renew, disrupt, propose, join, confirm, observe.
+// Reading order: pdb, approval, candidate, budgetbook, rates, rollout, allowance, balance, simulation, purchase, trial, opening,
+// rehearsal, decision, shrinking, consolidation, group, empty, renew, disrupt, propose, ordered, join, confirm, observe.
 package disrupt

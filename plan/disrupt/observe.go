@@ -68,7 +68,7 @@ func remove(found map[string]model.Observation, pool, text string, saves float64
 // forced says that a node's claim has expired and would go at once.
 func forced(n *model.Node, pool *karpv1.NodePool, snapshot *model.Snapshot) bool {
 	at := n.ExpiresAt()
-	return n.Managed() && !n.Leaving() && !at.IsZero() && !snapshot.Time.Before(at) && !pool.ExpiresGracefully() && snapshot.Stopped(karpv1.PauseDisruption, pool) == nil
+	return n.Managed() && !n.Leaving() && !at.IsZero() && !snapshot.Time.Before(at) && !pool.ExpiresGracefully() && snapshot.Closed(DisruptionReasonExpired, pool) == nil
 }
 
 // unobserved returns the input with every NodePool as if it were not only observed.

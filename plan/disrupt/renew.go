@@ -43,15 +43,21 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 		d.relocations++
 		d.book.take(c.node.Pool, reason, 1)
 		d.rollouts.take(c.node.Pool, reason)
-		why := "it has expired"
-		if reason == karpv1.DisruptionReasonDrifted {
-			why = "it has drifted"
-			if c.node.DriftedFor != "" {
-				why += " (" + c.node.DriftedFor + ")"
-			}
-		}
-		d.decide(reason, []*candidate{c}, claims, why)
+		d.decide(reason, []*candidate{c}, claims, renewedFor(c.node, reason))
 	}
+}
+
+// renewedFor says why a node is replaced.
+func renewedFor(n *model.Node, reason karpv1.DisruptionReason) string {
+	switch {
+	case reason == DisruptionReasonExpired && n.ExpireOrder != nil:
+		return n.ExpireOrder.String()
+	case reason == DisruptionReasonExpired:
+		return "it has expired"
+	case n.DriftedFor != "":
+		return "it has drifted (" + n.DriftedFor + ")"
+	}
+	return "it has drifted"
 }
 
 // replaced finds places for the pods of a node on other nodes, and on as many new ones as have to be bought.
@@ -86,10 +92,13 @@ func (d *decision) replacedStatic(c *candidate) ([]model.Claim, *model.Verdict) 
 // have to move, then those for which the reason has held the longest.
 func (d *decision) inTurn(reason karpv1.DisruptionReason) []*candidate {
 	since := func(c *candidate) time.Time {
-		if reason == DisruptionReasonExpired {
-			return c.node.ExpiresAt()
+		switch {
+		case reason != DisruptionReasonExpired:
+			return c.node.DriftedAt
+		case c.node.ExpireOrder != nil:
+			return c.node.ExpireOrder.At
 		}
-		return c.node.DriftedAt
+		return c.node.ExpiresAt()
 	}
 	candidates := d.open(d.candidates[reason])
 	slices.SortFunc(candidates, func(a, b *candidate) int {

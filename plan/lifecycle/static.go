@@ -169,11 +169,11 @@ func priceOf(types []*cloud.InstanceType, key cloud.OfferingKey) float64 {
 // Overprovision finds the nodes that static pools have beyond their replicas: first those without a machine, then empty
 // ones, then those that cost the least to disrupt for the life they have left. Nodes that ask not to be disrupted are last,
 // but are removed as well. A node that is being launched to replace another one is not surplus. Nothing is surplus where
-// disruption is paused.
+// disruption is paused, or no maintenance window is open.
 func Overprovision(snapshot *model.Snapshot) []model.Command {
 	var commands []model.Command
 	for _, pool := range staticPools(snapshot) {
-		if snapshot.Stopped(karpv1.PauseDisruption, pool) != nil {
+		if snapshot.Closed(DisruptionReasonOverprovisioned, pool) != nil {
 			continue
 		}
 		all := nodesOf(snapshot, pool.Name)

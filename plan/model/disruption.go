@@ -90,6 +90,8 @@ const (
 	CauseRollout Cause = "Rollout"
 	// CauseApproval says that a person has to approve first, or has rejected it.
 	CauseApproval Cause = "Approval"
+	// CauseWindow says that no maintenance window is open for the reason.
+	CauseWindow Cause = "Window"
 	// CauseNone says that the reason does not apply to the node.
 	CauseNone Cause = "None"
 )

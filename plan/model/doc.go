@@ -6,5 +6,6 @@
 // are Terms here, whatever object they come from (requirement.go, volume_terms.go).
 //
 // Reading order: storage, resources, devices, learnt_devices, pod, requirement, tenancy, partition, template, intern, growth, node, protection, pdb,
-// reduce_pod, result, node_claim, disruption, volume_terms, virtual, input, reduce_node, tied, reduce_storage, waiting.
+// reduce_pod, result, node_claim, disruption, ordered, volume_terms, virtual, input, reduce_node, tied, reduce_storage,
+// waiting.
 package model

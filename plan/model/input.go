@@ -36,6 +36,8 @@ type Snapshot struct {
 	NodePools []*karpv1.NodePool
 	// Pauses are what people have paused in the whole cluster. What is paused for a NodePool is in its annotations.
 	Pauses []karpv1.Pause
+	// Windows are the maintenance windows of the whole cluster. Those of a NodePool are in its annotations.
+	Windows karpv1.MaintenanceWindows
 	// DaemonSets are all DaemonSets.
 	DaemonSets []*DaemonSet
 	// DisruptionBudgets are all PodDisruptionBudgets.
@@ -53,6 +55,15 @@ type Snapshot struct {
 // Stopped says what stops a kind of work for a NodePool, which may be nil, at the snapshot's time; nil if nothing does.
 func (s *Snapshot) Stopped(scope karpv1.PauseScope, pool *karpv1.NodePool) *karpv1.Stop {
 	return karpv1.StopOf(scope, s.Pauses, pool, s.Time)
+}
+
+// Closed says why a NodePool's nodes are not removed for a reason at the snapshot's time: a person has paused that, or no
+// maintenance window is open; nil if they may be removed.
+func (s *Snapshot) Closed(reason karpv1.DisruptionReason, pool *karpv1.NodePool) *karpv1.Stop {
+	if stop := s.Stopped(karpv1.PauseDisruption, pool); stop != nil {
+		return stop
+	}
+	return s.Windows.Stop(reason, pool, s.Time)
 }
 
 // Input is everything that Pack and Disrupt know.
@@ -89,6 +100,8 @@ type Input struct {
 	// Proposing has Disrupt decide as if everything were approved that nobody has rejected: people are asked to approve what
 	// it then decides. Pack does not read it.
 	Proposing bool
+	// Budgets limit how many nodes of all NodePools together may be disrupted at once.
+	Budgets []karpv1.Budget
 }
 
 // Hold keeps a node from being disrupted for any reason until a given time.

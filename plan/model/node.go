@@ -113,6 +113,10 @@ type Node struct {
 	Approvals []karpv1.Approval
 	// ExpireAfter is how old the node may become; zero means that it does not expire.
 	ExpireAfter time.Duration
+	// ExpireOrder is a person's order to replace the node as if it had expired; nil if there is none. ExpireMisread says why
+	// the annotation that holds it cannot be read.
+	ExpireOrder   *karpv1.ExpireOrder
+	ExpireMisread string
 	// TerminationGracePeriod limits the node's drain; nil means no limit. It is the claim's own, not the pool's.
 	TerminationGracePeriod *time.Duration
 	// Replacement is the workflow that replaces the node, or for which it was launched (annotation tenon.sh/replacement on

@@ -87,6 +87,10 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	if after := claim.Spec.ExpireAfter; !after.IsNever() {
 		n.ExpireAfter = *after.Duration
 	}
+	var err error
+	if n.ExpireOrder, err = claim.ExpireOrder(); err != nil {
+		n.ExpireMisread = err.Error()
+	}
 	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
 		n.TerminationGracePeriod = &grace.Duration
 	}

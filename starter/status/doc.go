@@ -15,6 +15,6 @@
 // queue, because looking at one class takes several EC2 calls. Buffers does not: starter's buffers, which finds missing
 // capacity, already knows what is there.
 //
-// Reading order: loop, message, statichash, learntdevices, nodepool, nodeclass, nodeoverlay, zonalshift, wish, consistency, verdict, classspecs,
-// drift, nodeclaim, rolloutmetrics, rollout, buffer.
+// Reading order: loop, message, statichash, learntdevices, limits, window, nodepool, nodeclass, nodeoverlay, zonalshift, wish, consistency,
+// verdict, classspecs, drift, nodeclaim, rolloutmetrics, rollout, buffer.
 package status

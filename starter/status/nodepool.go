@@ -33,6 +33,7 @@ type NodePoolMirror interface {
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
 	NodePools() []*karpv1.NodePool
 	Pauses() []karpv1.Pause
+	Windows() karpv1.MaintenanceWindows
 	NodeClass(name string) cloud.NodeClass
 	Claims() []*karpv1.NodeClaim
 	NodeByProviderID(id string) *corev1.Node
@@ -49,6 +50,10 @@ type NodePools struct {
 	mirror NodePoolMirror
 	log    *zap.Logger
 	now    func() time.Time
+	// Limits says how far the budgets of the whole cluster and the rates are used up; nil shows nothing.
+	Limits func() []plan.Limit
+	// limited says that the last pass has found one that is used up.
+	limited bool
 	// counts are the totals that were found and not written, by NodePool.
 	counts map[string]count
 }
@@ -72,8 +77,11 @@ func (s *NodePools) Run(ctx context.Context) error {
 		kinds: []cluster.EventKind{cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged, cluster.DevicesPublished},
 		look: func(ctx context.Context) (again time.Duration, err error) {
 			err = s.pass(ctx)
-			if len(s.counts) > 0 {
+			switch {
+			case len(s.counts) > 0:
 				again = atOnce
+			case s.limited:
+				again = limitsAgain
 			}
 			return again, err
 		},
@@ -91,12 +99,16 @@ func (s *NodePools) pass(ctx context.Context) error {
 	var errs []error
 	published := s.mirror.PublishedDevices()
 	held := s.counts
-	s.counts = map[string]count{}
+	s.counts, s.limited = map[string]count{}, false
+	var limits []plan.Limit
+	if s.Limits != nil {
+		limits = s.Limits()
+	}
 	for _, pool := range s.mirror.NodePools() {
 		if before, was := held[pool.Name]; was {
 			s.counts[pool.Name] = before
 		}
-		if err := s.keep(ctx, pool.DeepCopy(), claims[pool.Name], published); err != nil {
+		if err := s.keep(ctx, pool.DeepCopy(), claims[pool.Name], published, limits); err != nil {
 			errs = append(errs, fmt.Errorf("NodePool %s: %w", pool.Name, err))
 		}
 	}
@@ -105,7 +117,7 @@ func (s *NodePools) pass(ctx context.Context) error {
 
 // keep brings one NodePool up to date. A conflict means that the mirror is behind; its next change brings the pool back
 // here.
-func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim, published plan.DeviceTemplates) error {
+func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim, published plan.DeviceTemplates, limits []plan.Limit) error {
 	var err error
 	if !pool.Observed() {
 		err = s.keepHash(ctx, pool, claims)
@@ -114,7 +126,7 @@ func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*k
 		err = s.keepDevices(ctx, pool, published)
 	}
 	if err == nil {
-		err = s.keepStatus(ctx, pool, claims)
+		err = s.keepStatus(ctx, pool, claims, limits)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -135,7 +147,7 @@ func (s *NodePools) keepHash(ctx context.Context, pool *karpv1.NodePool, claims 
 }
 
 // keepStatus brings the pool's status up to date.
-func (s *NodePools) keepStatus(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
+func (s *NodePools) keepStatus(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim, limits []plan.Limit) error {
 	before := pool.DeepCopy()
 	pool.SetCondition(validationSucceeded(pool))
 	pool.SetCondition(nodeClassReady(s.kind, pool, s.mirror.NodeClass))
@@ -144,6 +156,8 @@ func (s *NodePools) keepStatus(ctx context.Context, pool *karpv1.NodePool, claim
 	} else {
 		pool.ClearCondition(karpv1.ConditionTypePaused)
 	}
+	s.keepWindow(pool)
+	s.limited = keepLimits(pool, limits) || s.limited
 	resources := s.poolResources(claims)
 	if !equality.Semantic.DeepEqual(before.Status, pool.Status) || s.settled(pool, resources) {
 		delete(s.counts, pool.Name)

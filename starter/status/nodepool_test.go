@@ -251,6 +251,7 @@ type poolWorld struct {
 	classes map[string]cloud.NodeClass
 	claims  []*karpv1.NodeClaim
 	pauses  []karpv1.Pause
+	windows karpv1.MaintenanceWindows
 	nodes   map[string]*corev1.Node
 	// frozen, when set, is the pool that the mirror shows instead of the current one.
 	frozen *karpv1.NodePool
@@ -291,6 +292,7 @@ func (w *poolWorld) Claims() []*karpv1.NodeClaim                          { retu
 func (w *poolWorld) NodeByProviderID(id string) *corev1.Node              { return w.nodes[id] }
 func (w *poolWorld) PublishedDevices() plan.DeviceTemplates               { return nil }
 func (w *poolWorld) Pauses() []karpv1.Pause                               { return w.pauses }
+func (w *poolWorld) Windows() karpv1.MaintenanceWindows                   { return w.windows }
 func (w *poolWorld) NodePools() []*karpv1.NodePool {
 	if w.frozen != nil {
 		return []*karpv1.NodePool{w.frozen}

@@ -20,15 +20,23 @@ import (
 )
 
 // recorded keeps the history of the scenario's last Replacement for the replay tests, if world.RecordEnv is set.
-func recorded(what string) step {
+func recorded(what string) step { return recordedOf(workflows.ReplacementType, what) }
+
+// recordedOf keeps the history of the last workflow of a type that began or, if its type shows one, is for the scenario's
+// first NodePool.
+func recordedOf(workflowType, what string) step {
 	return func(p *play) {
 		p.T.Helper()
 		if os.Getenv(world.RecordEnv) == "" {
 			return
 		}
 		var runs []world.Run
-		p.Await("the list of workflows to know that the Replacement has ended", p.within(), func() (bool, string) {
-			runs = p.Runs(fmt.Sprintf("WorkflowType = %q AND NodePool = %q AND ExecutionStatus = 'Completed'", workflows.ReplacementType, p.pools[0].name(p.name)))
+		p.Await("the list of workflows to know that the workflow has ended", p.within(), func() (bool, string) {
+			query := fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Completed'", workflowType)
+			if workflowType != workflows.ReplacementOrderType {
+				query += fmt.Sprintf(" AND NodePool = %q", p.pools[0].name(p.name))
+			}
+			runs = p.Runs(query)
 			return len(runs) > 0, "none has"
 		})
 		p.Record(runs[0], what)

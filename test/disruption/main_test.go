@@ -40,8 +40,8 @@ const settleWithin = 4 * time.Minute
 // scenarios returns the rows of all tables.
 func scenarios(l *laboratory) []scenario {
 	return slices.Concat(emptyScenarios(), budgetScenarios(l), protectionScenarios(), consolidationScenarios(), balancedScenarios(), placementScenarios(),
-		driftScenarios(l), expiryScenarios(), staticScenarios(), manualScenarios(), bufferScenarios(),
-		repairScenarios(), interruptionScenarios(), pausedScenarios(), hookScenarios(l), rolloutScenarios(l), approvalScenarios(), commandScenarios(), replacementScenarios(), spotScenarios(true))
+		driftScenarios(l), expiryScenarios(), staticScenarios(), manualScenarios(), orderedScenarios(), bufferScenarios(),
+		repairScenarios(), interruptionScenarios(), pausedScenarios(), windowScenarios(), hookScenarios(l), rolloutScenarios(l), approvalScenarios(), commandScenarios(), replacementScenarios(), spotScenarios(true))
 }
 
 // TestDisruption is the one test of this package that needs a laboratory: its scenarios share it.

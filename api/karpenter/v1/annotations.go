@@ -74,6 +74,12 @@ const (
 	// ExpirationGraceful has expired nodes replaced first and within the pool's budgets. They go by force only when
 	// terminationGracePeriod has passed as well.
 	ExpirationGraceful = "graceful"
+	// MaintenanceWindowsAnnotationKey on a NodePool is a JSON list of the times in which its nodes may be removed
+	// (MaintenanceWindow). It takes the place of the cluster's windows; [] has none. While it cannot be read, none is open.
+	MaintenanceWindowsAnnotationKey = "tenon.sh/maintenance-windows"
+	// ExpireAnnotationKey on a NodeClaim has its node replaced as if it had expired and its NodePool replaced expired nodes
+	// gracefully (ExpireOrder): what tenon expire writes, or true.
+	ExpireAnnotationKey = "tenon.sh/expire"
 	// WaitForReadyAnnotationKey on a NodePool, "true", has the pods that a replacement moved be Ready before the next node
 	// of the pool is disrupted.
 	WaitForReadyAnnotationKey = "tenon.sh/wait-for-ready"

@@ -14,6 +14,12 @@ const (
 	ConditionTypeNodeClassReady = "NodeClassReady"
 	// ConditionTypePaused is True while work for the pool is paused, or the pool is only observed; absent otherwise.
 	ConditionTypePaused = "Paused"
+	// ConditionTypeMaintenanceWindow is True while maintenance windows are open for every reason that waits for one, False while
+	// they are closed for some or cannot be read; absent for pools without windows. It does not affect Ready.
+	ConditionTypeMaintenanceWindow = "MaintenanceWindow"
+	// ConditionTypeDisruptionLimited is True while a budget of the whole cluster, its rate or the pool's is used up; absent
+	// otherwise. It does not affect Ready.
+	ConditionTypeDisruptionLimited = "DisruptionLimited"
 	// ConditionTypeNodeRegistrationHealthy is False when recent launches of the pool did not become nodes.
 	ConditionTypeNodeRegistrationHealthy = "NodeRegistrationHealthy"
 )

@@ -151,10 +151,15 @@ type Stop struct {
 	NodePool string
 	// Observe says that the pool is only observed: nobody has paused anything.
 	Observe bool
+	// Window says why no maintenance window is open; empty if a pause stops it, or observing.
+	Window string
 }
 
 // String says in half a sentence what is stopped, for how long, why and by whom.
 func (s *Stop) String() string {
+	if s.Window != "" {
+		return s.Window
+	}
 	if s.Observe {
 		return fmt.Sprintf("NodePool %s is only observed (%s)", s.NodePool, ObserveAnnotationKey)
 	}

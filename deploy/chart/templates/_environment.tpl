@@ -65,6 +65,14 @@ templates in the settings that differ from cluster to cluster.
 - name: TENON_PROMETHEUS_URL
   value: {{ tpl . $ | quote }}
 {{- end }}
+{{- with .Values.settings.disruptionBudgets }}
+- name: TENON_DISRUPTION_BUDGETS
+  value: {{ toJson . | quote }}
+{{- end }}
+{{- with .Values.settings.maintenanceWindows }}
+- name: TENON_MAINTENANCE_WINDOWS
+  value: {{ toJson . | quote }}
+{{- end }}
 {{- with .Values.settings.interruptionQueue }}
 - name: TENON_INTERRUPTION_QUEUE
   value: {{ tpl . $ | quote }}
