@@ -75,9 +75,9 @@ type toldPod struct {
 // explain emits Events that say why pods stay pending.
 func (e *explained) explain(unplaced []plan.Unplaced, growth map[types.UID]plan.Growth, now time.Time) {
 	for _, told := range e.choose(unplaced, time.Now()) {
-		reason := "FailedScheduling"
+		reason := eventFailedScheduling
 		if growth[told.pod.UID].Paused(now) {
-			reason = "GrowthPaused"
+			reason = eventGrowthPaused
 		}
 		e.events.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: told.pod.Namespace, Name: told.pod.Name, UID: told.pod.UID},
 			corev1.EventTypeWarning, reason, told.message)
