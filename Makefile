@@ -70,7 +70,7 @@ TESTFLAGS := -timeout 40m
 
 # The suites that mostly wait, for machines to boot, pauses to pass or processes to return, run beside the others, which mostly
 # compute: two of each at once fill two processors. The longest begin first.
-WAITING := outside e2e handover oracle walk nodegroups upgrade provider buffers examples drift drain interruption ui why rights live
+WAITING := docs outside e2e handover oracle walk nodegroups upgrade provider buffers examples drift drain interruption ui why rights live
 LONGEST := crash disruption scheduling scale clients overshoot
 
 .PHONY: test
