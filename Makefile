@@ -1,4 +1,4 @@
-# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli, boto3 and prometheus, and npm. Other tools are built into bin/.
+# The targets need Go, gcc, make and git; make test also needs Debian's chromium, awscli, boto3, jq, envsubst and prometheus, and npm. Other tools are built into bin/.
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)

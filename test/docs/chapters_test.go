@@ -39,7 +39,7 @@ var chapters = map[string]chapter{
 	"docs/start-laptop.md": {before: webRuns, after: webRuns},
 	"docs/stopping.md":     {before: gpuPool},
 	"docs/tasks.md":        {before: webRuns},
-	"docs/troubleshooting.md": {before: stuckDrain, instead: [][2]string{
+	"docs/troubleshooting.md": {before: stuckDrain, after: webRuns, instead: [][2]string{
 		{`drain (deadline|force) NODE`, `drain $1 "$$DRAINING"`}}},
 	"docs/uninstalling.md": {instead: [][2]string{{`eu-west-1`, `us-east-1`}}},
 	"docs/using.md":        {before: webRuns, instead: [][2]string{{`\bNAME\b`, `CLAIM`}}},
@@ -48,7 +48,7 @@ var chapters = map[string]chapter{
 // webRuns has the example's pods run.
 func webRuns(t *testing.T, w *world.World, _ string) {
 	kubectl(t, w, "apply", "-f", filepath.Join(root, "deploy/examples/workload-web.yaml"))
-	kubectl(t, w, "rollout", "status", "deployment/web", "--timeout=2m")
+	kubectl(t, w, "rollout", "status", "deployment/web", "--timeout=10m")
 }
 
 // examplePool has the NodePool and the EC2NodeClass of the examples.
@@ -64,8 +64,7 @@ func examplePool(t *testing.T, w *world.World, _ string) {
 // stuckDrain has a drain that a budget blocks. The environment of the document names the node.
 func stuckDrain(t *testing.T, w *world.World, dir string) {
 	webRuns(t, w, dir)
-	kubectl(t, w, "create", "poddisruptionbudget", "web", "--selector=app=web", "--max-unavailable=0")
-	t.Cleanup(func() { kubectl(t, w, "delete", "poddisruptionbudget", "web") })
+	kubectl(t, w, "patch", "poddisruptionbudget", "web", "--type=merge", "--patch", `{"spec": {"maxUnavailable": 0}}`)
 	node := serving(w)
 	if out, err := w.Tenon("drain", node, "--keep"); err != nil {
 		t.Fatalf("drain: %v\n%s", err, out)
