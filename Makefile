@@ -1,4 +1,4 @@
-# The targets need Go, gcc, make and git; make test also needs Debian's chromium, tmux, awscli, boto3, postgresql and prometheus, and npm. Other tools are built into bin/.
+# The targets need Go, gcc, make and git; make test also needs Debian's chromium, tmux, awscli, boto3, jq, envsubst, postgresql and prometheus, and npm. Other tools are built into bin/.
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -86,7 +86,7 @@ TESTFLAGS := -timeout 40m
 
 # The suites that mostly wait, for machines to boot, pauses to pass or processes to return, run beside the others, which mostly
 # compute: two of each at once fill two processors. The longest begin first.
-WAITING := outside e2e handover oracle walk nodegroups upgrade provider postgres buffers examples drift drain interruption ui why rights live
+WAITING := docs outside e2e handover oracle walk nodegroups upgrade provider postgres buffers examples drift drain interruption ui why rights live
 LONGEST := crash disruption scheduling scale clients overshoot
 
 .PHONY: test

@@ -21,10 +21,15 @@ import (
 
 // The reasons of the Events on NodePools and Nodes about approvals.
 const (
+	// eventApprovalRequired says that a decision about the node waits for a person: tenon approve or tenon reject.
 	eventApprovalRequired = "ApprovalRequired"
-	eventApprovalGranted  = "ApprovalGranted"
+	// eventApprovalGranted says who has approved a decision about the node. It is carried out if it still holds.
+	eventApprovalGranted = "ApprovalGranted"
+	// eventApprovalRejected says who has rejected a decision about the node, why, and until when it is not proposed again.
 	eventApprovalRejected = "ApprovalRejected"
-	eventApprovalExpired  = "ApprovalExpired"
+	// eventApprovalExpired says that nobody has approved a decision about the node in time. It may be proposed again.
+	eventApprovalExpired = "ApprovalExpired"
+	// eventApprovalOutdated says why a decision that waited for approval no longer holds.
 	eventApprovalOutdated = "ApprovalOutdated"
 )
 

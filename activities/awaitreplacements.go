@@ -61,7 +61,7 @@ func (w *waiter) tellWaiting(ctx context.Context, refs []workflows.ClaimRef) {
 	}
 	for _, ref := range refs {
 		if claim := w.mirror.Claim(ref.Name); claim != nil && string(claim.UID) == ref.UID && !claim.IsTrue(karpv1.ConditionTypeInitialized) {
-			w.events.tellBoth(nil, claim, corev1.EventTypeNormal, "DisruptionWaitingReadiness", "Waiting on readiness to continue disruption")
+			w.events.tellBoth(nil, claim, corev1.EventTypeNormal, eventWaitingReadiness, "Waiting on readiness to continue disruption")
 		}
 	}
 }

@@ -197,10 +197,10 @@ func (r *replacer) markReplaced(ctx context.Context, in workflows.ReplacementCom
 func (r *replacer) tellReplaced(in workflows.ReplacementCommand, why string, claim *karpv1.NodeClaim, node *corev1.Node) {
 	pool := r.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if in.Reason == string(karpv1.DisruptionReasonUnderutilized) && pool != nil && pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
-		r.events.tellBoth(node, claim, corev1.EventTypeNormal, "ConsolidationApproved", why)
+		r.events.tellBoth(node, claim, corev1.EventTypeNormal, eventConsolidationApproved, why)
 	}
 	if len(in.Claims) > 0 {
-		r.events.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
+		r.events.tellBoth(node, claim, corev1.EventTypeNormal, eventDisruptionLaunching,
 			fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, why))
 	}
 }

@@ -9,10 +9,15 @@ import (
 
 // The causes of workflows.Blocker.
 const (
-	blockedByBudget   = "PodDisruptionBudget"
-	blockedByVolume   = "Volume"
-	blockedByError    = "Error"
-	blockedByPlace    = "NoPlaceElsewhere"
+	// blockedByBudget says that PodDisruptionBudgets allow no eviction of the pod.
+	blockedByBudget = "PodDisruptionBudget"
+	// blockedByVolume says that a volume is still attached to the node.
+	blockedByVolume = "Volume"
+	// blockedByError says that the API server refuses the eviction, with its error.
+	blockedByError = "Error"
+	// blockedByPlace says that no serving node has room for the pod yet, which is waited for while the instance lasts.
+	blockedByPlace = "NoPlaceElsewhere"
+	// blockedByShutdown says that the pod takes long to end.
 	blockedByShutdown = string(plan.HoldTerminating)
 )
 

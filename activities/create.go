@@ -164,7 +164,7 @@ func (c *creator) tellRefused(ctx context.Context, claims []plan.Claim, failed [
 		logs.Of(ctx, c.log).Warn("claims could not be created", zap.String("pool", pool), zap.Int("claims", count[pool]), zap.Error(why[pool]))
 		if object := c.mirror.NodePool(pool); object != nil {
 			c.events.tell(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: pool, UID: object.UID},
-				corev1.EventTypeWarning, "ClaimRefused", fmt.Sprintf("%.*s", maxWhy, text))
+				corev1.EventTypeWarning, eventClaimRefused, fmt.Sprintf("%.*s", maxWhy, text))
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (t *terminator) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, 
 	if len(found) == 0 {
 		return nil
 	}
-	t.events.tellBoth(node, claim, corev1.EventTypeWarning, "OpenedWhileLeaving", fmt.Sprintf("%d pods have come to the node since it was drained, because somebody opened it; it is drained again.", left))
+	t.events.tellBoth(node, claim, corev1.EventTypeWarning, eventOpenedWhileLeaving, fmt.Sprintf("%d pods have come to the node since it was drained, because somebody opened it; it is drained again.", left))
 	return giveUp(workflows.FailureNotDrained, "%d pods have come to node %s since it was drained", left, name)
 }
 

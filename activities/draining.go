@@ -14,7 +14,11 @@ import (
 
 // The reasons that Karpenter gives during a drain.
 const (
-	reasonDraining        = "Draining"
+	// reasonGraceElapsed says that the deadline of the drain had passed: what was left was deleted.
+	reasonGraceElapsed = "TerminationGracePeriodElapsed"
+	// reasonDraining says which pods are left, and what holds them.
+	reasonDraining = "Draining"
+	// reasonAwaitingVolumes says which volumes are still attached to the node.
 	reasonAwaitingVolumes = "AwaitingVolumeDetachment"
 )
 

@@ -25,7 +25,7 @@ func (p *pass) recordEviction(ctx context.Context, pod *corev1.Pod, deleted bool
 	if deleted {
 		reason = "the deadline of the drain"
 	}
-	p.tell(pod, corev1.EventTypeNormal, "Evicted", fmt.Sprintf("Evicted from node %s: %s", p.in.Node, reason))
+	p.tell(pod, corev1.EventTypeNormal, eventEvicted, fmt.Sprintf("Evicted from node %s: %s", p.in.Node, reason))
 }
 
 // report updates p.result with what is left and what blocks.
@@ -97,7 +97,7 @@ func (p *pass) announce(ctx context.Context) {
 	}
 	message := heldUp(p.result)
 	logs.Of(ctx, p.Log).Info("drain is blocked", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("blockers", message))
-	p.tell(p.node, corev1.EventTypeWarning, "FailedDraining", message)
+	p.tell(p.node, corev1.EventTypeWarning, eventFailedDraining, message)
 }
 
 // heldUp describes in one sentence how many pods are left and what the first blockers are.

@@ -97,7 +97,7 @@ func (e *explained) tellUnsellable(unsellable []plan.Unsellable, pools []plan.Po
 		}
 		told[key] = now
 		e.events.tell(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: u.NodePool, UID: key.about},
-			corev1.EventTypeWarning, "NoCompatibleInstanceTypes", key.message)
+			corev1.EventTypeWarning, eventNoCompatibleTypes, key.message)
 	}
 	e.toldPools = told
 }
@@ -111,9 +111,9 @@ type toldPod struct {
 // explain emits Events that say why pods stay pending.
 func (e *explained) explain(unplaced []plan.Unplaced, growth map[types.UID]plan.Growth, now time.Time) {
 	for _, told := range e.choose(unplaced, time.Now()) {
-		reason := "FailedScheduling"
+		reason := eventFailedScheduling
 		if growth[told.pod.UID].Paused(now) {
-			reason = "GrowthPaused"
+			reason = eventGrowthPaused
 		}
 		e.events.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: told.pod.Namespace, Name: told.pod.Name, UID: told.pod.UID},
 			corev1.EventTypeWarning, reason, told.message)

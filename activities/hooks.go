@@ -76,7 +76,7 @@ func (h *hooker) Hooks(ctx context.Context, in workflows.HookInput) (workflows.H
 			continue
 		}
 		if !in.Deadline.IsZero() && time.Until(in.Deadline) < hooksEnd {
-			h.tell(node, in, corev1.EventTypeWarning, "HookSkipped", fmt.Sprintf("Hook %s: the deadline of the drain has come", next.Name))
+			h.tell(node, in, corev1.EventTypeWarning, eventHookSkipped, fmt.Sprintf("Hook %s: the deadline of the drain has come", next.Name))
 			break
 		}
 		switch err := h.run(ctx, next, node, in); {
@@ -86,11 +86,11 @@ func (h *hooker) Hooks(ctx context.Context, in workflows.HookInput) (workflows.H
 			}
 			return result, nil // the workflow has other plans, and asks again if it has to
 		case err == nil:
-			h.tell(node, in, corev1.EventTypeNormal, "HookSucceeded", fmt.Sprintf("Hook %s has run (%s)", next.Name, in.When))
+			h.tell(node, in, corev1.EventTypeNormal, eventHookSucceeded, fmt.Sprintf("Hook %s has run (%s)", next.Name, in.When))
 		case !next.Fails():
-			h.tell(node, in, corev1.EventTypeWarning, "HookFailed", fmt.Sprintf("Hook %s has failed, which its failurePolicy ignores: %v", next.Name, err))
+			h.tell(node, in, corev1.EventTypeWarning, eventHookFailed, fmt.Sprintf("Hook %s has failed, which its failurePolicy ignores: %v", next.Name, err))
 		case in.When == workflows.AfterReady:
-			h.tell(node, in, corev1.EventTypeWarning, "HookFailed", fmt.Sprintf("Hook %s has failed, so the node is removed: %v", next.Name, err))
+			h.tell(node, in, corev1.EventTypeWarning, eventHookFailed, fmt.Sprintf("Hook %s has failed, so the node is removed: %v", next.Name, err))
 			result.Failed = next.Name
 			return result, nil
 		default:
@@ -120,13 +120,13 @@ func (h *hooker) run(ctx context.Context, next karpv1.Hook, node *corev1.Node, i
 // blocked says what keeps a node from being drained. For a node that has come up nothing is kept: it is told, and serves.
 func (h *hooker) blocked(result workflows.HookResult, node *corev1.Node, in workflows.HookInput, by workflows.Blocker) workflows.HookResult {
 	if in.When == workflows.AfterReady {
-		h.tell(node, in, corev1.EventTypeWarning, "HookFailed", by.Message)
+		h.tell(node, in, corev1.EventTypeWarning, eventHookFailed, by.Message)
 		result.Finished = true
 		return result
 	}
 	result.Blockers, result.Again, result.Digest = []workflows.Blocker{by}, time.Now().Add(hookAgain), strings.Join([]string{by.Cause, by.By, by.Message}, " ")
 	if result.Digest != in.Known {
-		h.tell(node, in, corev1.EventTypeWarning, "HookFailed", fmt.Sprintf("%s keeps the node from being drained: %s", by.By, by.Message))
+		h.tell(node, in, corev1.EventTypeWarning, eventHookFailed, fmt.Sprintf("%s keeps the node from being drained: %s", by.By, by.Message))
 	}
 	return result
 }

@@ -103,8 +103,8 @@ func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, inst
 		launched.Status.ProviderID, launched.Status.ImageID = instance.ProviderID, instance.Image
 		launched.Status.Capacity, launched.Status.Allocatable = hasGot(claim, kind, kind.Capacity), hasGot(claim, kind, kind.Allocatable)
 		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue})
-		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
-		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
+		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionUnknown, Reason: reasonNoNode, Message: "Node not registered with cluster"})
+		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reasonNoNode, Message: "Node not registered with cluster"})
 	}); err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim,
 			return nil, "", err
 		}
 		if unguarded(node) {
-			j.events.tellBoth(nil, claim, corev1.EventTypeWarning, "UnregisteredTaintMissing", "Node "+node.Name+" has joined without the taint "+
+			j.events.tellBoth(nil, claim, corev1.EventTypeWarning, eventTaintMissing, "Node "+node.Name+" has joined without the taint "+
 				karpv1.UnregisteredTaintKey+", so that pods may have come to it before it was ready for them")
 		}
 		expects := reserved || j.nominator.Expects(claim)
@@ -236,7 +236,7 @@ func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim,
 	if !claim.IsTrue(karpv1.ConditionTypeRegistered) {
 		reason, message := j.unready(node, claim)
 		if reason == "" {
-			reason, message = "NodeNotReady", "Waiting for the node to settle"
+			reason, message = reasonNotReady, "Waiting for the node to settle"
 		}
 		if err := j.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 			claim.Status.NodeName = node.Name

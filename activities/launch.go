@@ -249,6 +249,9 @@ func (l *launcher) tellLaunchRefsFailed(ctx context.Context, refs []workflows.Cl
 	l.tellLaunchFailed(ctx, claims, cause)
 }
 
+// reasonLaunchFailed says that the cloud does not launch the instance, with its error, where the error has no reason of its own.
+const reasonLaunchFailed = "LaunchFailed"
+
 // maxLaunchMessage limits the length of the message of a failed launch, as in Karpenter.
 const maxLaunchMessage = 300
 
@@ -262,7 +265,7 @@ func (l *launcher) tellLaunchFailed(ctx context.Context, claims []*karpv1.NodeCl
 	}
 	reason := cloud.ReasonOf(cause)
 	if reason == "" {
-		reason = "LaunchFailed"
+		reason = reasonLaunchFailed
 	}
 	for _, claim := range claims {
 		if same := claim.Condition(karpv1.ConditionTypeLaunched); same != nil && same.Reason == reason {

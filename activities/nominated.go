@@ -41,7 +41,7 @@ func (e *explained) tellNominated(pending []*plan.Pod, claims []plan.Claim, grou
 				return
 			}
 			e.events.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-				corev1.EventTypeNormal, "Nominated", fmt.Sprintf("Pod should schedule on: nodeclaim/%s", names[i]))
+				corev1.EventTypeNormal, eventNominated, fmt.Sprintf("Pod should schedule on: nodeclaim/%s", names[i]))
 		}
 	}
 }

@@ -60,11 +60,22 @@ func owned(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(node.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == claim.UID })
 }
 
-// reasonResources is the reason why a node that is otherwise ready is not initialized: a requested resource, such as a
-// device, is missing.
+// Karpenter's reasons why a node is not registered or initialized.
+const (
+	// reasonNoNode says that the node has not joined the cluster.
+	reasonNoNode = "NodeNotFound"
+	// reasonNotReady says that the Node is not Ready, or has just joined.
+	reasonNotReady = "NodeNotReady"
+	// reasonStartupTaint says that a startup taint of the NodePool is still on the Node: whoever should remove it has not.
+	reasonStartupTaint = "StartupTaintsExist"
+	// reasonEphemeralTaint says that a taint which Kubernetes or the cloud provider removes is still on the Node.
+	reasonEphemeralTaint = "KnownEphemeralTaintsExist"
+)
+
+// reasonResources says that a node that is otherwise ready lacks a requested resource, such as a device.
 const reasonResources = "ResourceNotRegistered"
 
-// reasonDevices is the reason why a node that is otherwise ready is not initialized: a driver has not published its devices.
+// reasonDevices says that a driver has not published the devices of a node that is otherwise ready.
 const reasonDevices = "DRADriverPoolsNotPublished"
 
 // unguarded reports whether a Node that joins lacks the taint that keeps pods away until it is registered. The user data of
@@ -77,16 +88,16 @@ func unguarded(node *corev1.Node) bool {
 // Karpenter's.
 func initialization(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message string) {
 	if !readiness.Ready(node) {
-		return "NodeNotReady", "Node status is not Ready"
+		return reasonNotReady, "Node status is not Ready"
 	}
 	for _, taint := range claim.Spec.StartupTaints {
 		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
-			return "StartupTaintsExist", fmt.Sprintf("StartupTaint %q still exists", taint.ToString())
+			return reasonStartupTaint, fmt.Sprintf("StartupTaint %q still exists", taint.ToString())
 		}
 	}
 	for _, taint := range node.Spec.Taints {
 		if readiness.Ephemeral(taint) {
-			return "KnownEphemeralTaintsExist", fmt.Sprintf("KnownEphemeralTaint %q still exists", taint.ToString())
+			return reasonEphemeralTaint, fmt.Sprintf("KnownEphemeralTaint %q still exists", taint.ToString())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(claim.Spec.Resources.Requests)) {

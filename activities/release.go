@@ -45,7 +45,7 @@ func (l *launcher) release(ctx context.Context, ref workflows.ClaimRef, in workf
 func (l *launcher) tellReleased(claim *karpv1.NodeClaim, in workflows.ReleaseClaimsInput) {
 	reason := in.Reason
 	if reason == workflows.ReasonInsufficient {
-		reason = "InsufficientCapacityError"
+		reason = eventInsufficientCapacity
 	}
 	why := in.Message
 	if why == "" {

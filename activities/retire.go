@@ -150,7 +150,7 @@ func (r *retirer) deleteClaims(ctx context.Context, in workflows.RetireInput, go
 		if why := cmp.Or(c.gone.Why, in.Why); why != "" {
 			text += ": " + why
 		}
-		r.events.tellBoth(c.node, c.claim, corev1.EventTypeNormal, "DisruptionTerminating", text)
+		r.events.tellBoth(c.node, c.claim, corev1.EventTypeNormal, eventDisruptionTerminating, text)
 	}
 	return nil
 }

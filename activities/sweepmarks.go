@@ -37,7 +37,7 @@ func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
 	if err != nil || now == nil || !disrupted(now) || now.Annotations[karpv1.ReplacementAnnotationKey] != node.Annotations[karpv1.ReplacementAnnotationKey] {
 		return err
 	}
-	s.events.tellBoth(now, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked for removal, and nothing was removing it")
+	s.events.tellBoth(now, claim, corev1.EventTypeWarning, eventDisruptionAborted, "It was marked for removal, and nothing was removing it")
 	if err := s.undoer.serveOn(ctx, claim, now); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (s *sweep) stuck(ctx context.Context) {
 		id, why := running.GetExecution().GetWorkflowId(), problems(running)
 		s.result.Stuck = append(s.result.Stuck, strings.TrimSpace(id+" "+why))
 		if s.swept.news("stuck "+id+running.GetExecution().GetRunId(), s.now) {
-			s.events.tell(s.subject(id), corev1.EventTypeWarning, "WorkflowStuck", fmt.Sprintf("Workflow %s is stuck: %s. Its history may need the previous workers; see Temporal's UI", id, why))
+			s.events.tell(s.subject(id), corev1.EventTypeWarning, eventWorkflowStuck, fmt.Sprintf("Workflow %s is stuck: %s. Its history may need the previous workers; see Temporal's UI", id, why))
 		}
 	}
 }

@@ -121,8 +121,8 @@ func (t *terminator) tellTerminating(ctx context.Context, claim *karpv1.NodeClai
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionTrue})
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionTrue})
 		case workflows.DeadlineReached:
-			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionFalse, Reason: "TerminationGracePeriodElapsed"})
-			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionFalse, Reason: "TerminationGracePeriodElapsed"})
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionFalse, Reason: reasonGraceElapsed})
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionFalse, Reason: reasonGraceElapsed})
 		}
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason})
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue})
@@ -145,7 +145,7 @@ func (t *terminator) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 		// Repeat the request until the instance is seen to be shutting down.
 		if !ending && time.Since(sent) >= tellAgain {
 			if err := t.cloud.Terminate(ctx, []string{id}); err != nil {
-				t.events.tellBoth(nil, claim, corev1.EventTypeWarning, "FailedTermination", fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
+				t.events.tellBoth(nil, claim, corev1.EventTypeWarning, eventFailedTermination, fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
 				return "", cloudFailure("terminate "+id, err)
 			}
 			sent = time.Now()
@@ -256,7 +256,7 @@ func (t *terminator) awaitNodeGone(ctx context.Context, claim *karpv1.NodeClaim,
 		}
 		if !told && time.Since(began) >= tellAfter {
 			told = true
-			t.events.tellBoth(left, claim, corev1.EventTypeWarning, "NodeHeld", fmt.Sprintf("The instance is gone, and Node %s is held by the finalizers %v.", left.Name, left.Finalizers))
+			t.events.tellBoth(left, claim, corev1.EventTypeWarning, eventNodeHeld, fmt.Sprintf("The instance is gone, and Node %s is held by the finalizers %v.", left.Name, left.Finalizers))
 		}
 		if err := smithytime.SleepWithContext(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for Node %s, which is held by the finalizers %v: %w", left.Name, left.Finalizers, err)

@@ -112,7 +112,7 @@ func (u *undoer) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gon
 		return !disrupted(node), nil
 	}
 	// Emit the Event first: after the last write the next attempt cannot tell that it is missing.
-	u.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, maxWhy, in.Why))
+	u.events.tellBoth(node, claim, corev1.EventTypeWarning, eventDisruptionAborted, fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, maxWhy, in.Why))
 	if err := u.serveOn(ctx, claim, node); err != nil {
 		return false, err
 	}
@@ -144,7 +144,7 @@ func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, w
 				return ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
 			}
 		}
-		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("The replacement it was launched for was undone: %.*s", maxWhy, why))
+		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, eventDisruptionAborted, fmt.Sprintf("The replacement it was launched for was undone: %.*s", maxWhy, why))
 		if err := u.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}

@@ -125,7 +125,7 @@ type RepairPolicy struct {
 	Tolerated time.Duration
 }
 
-// DriftNodeClass is the reason of a Drift found only by the class's hash, so that its message cannot name a field.
+// DriftNodeClass says that the node class has changed since, found by its hash only, so that the message names no field.
 const DriftNodeClass = "NodeClassDrift"
 
 // DriftQuestion is a claim and the instance launched for it. While the instance is not known (its ID is empty), only what

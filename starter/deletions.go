@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// eventExpiring is the reason, Karpenter's, of the Event about the deadline of a drain.
+// eventExpiring says when the drain of a node deletes whatever is left on it. The reason is Karpenter's.
 const eventExpiring = "TerminationGracePeriodExpiring"
 
 // deletions notifies the workflows of claims that are being deleted, and Provisioning about the pods that lose their

@@ -10,7 +10,10 @@ import (
 
 // The reasons, Karpenter's, of the Events that say why a node is kept.
 const (
-	eventBlocked        = "DisruptionBlocked"
+	// eventBlocked says what has kept the node from being disrupted for a minute: the node itself, a pod, a
+	// PodDisruptionBudget or a budget. `tenon why node` says more.
+	eventBlocked = "DisruptionBlocked"
+	// eventUnconsolidable says why removing or replacing the node would not save enough, or is not allowed.
 	eventUnconsolidable = "Unconsolidatable"
 )
 

@@ -218,6 +218,6 @@ func (i *interruptions) tellPeople(claim *karpv1.NodeClaim, is interruption) {
 	}
 	tell(is.event, is.message)
 	if is.ending != "" && !ending {
-		tell("TerminatingOnInterruption", "The node is drained and its instance terminated: "+is.ending)
+		tell(eventTerminatingOnInterruption, "The node is drained and its instance terminated: "+is.ending)
 	}
 }

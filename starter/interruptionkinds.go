@@ -34,28 +34,48 @@ func consequence(announced cloud.InterruptionKind, replacesAtRisk bool) (interru
 	return is, known
 }
 
+// Reasons, Karpenter's, of the Events about what the cloud announces.
+const (
+	// eventSpotInterrupted says that EC2 reclaims a spot instance in two minutes.
+	eventSpotInterrupted = "SpotInterrupted"
+	// eventRebalance says that EC2 may reclaim a spot instance soon. Only with --rebalance=replace does that lead to anything.
+	eventRebalance = "SpotRebalanceRecommendation"
+	// eventReservationInterrupted says that the capacity reservation of an instance is reclaimed in two minutes.
+	eventReservationInterrupted = "CapacityReservationInstanceInterrupted"
+	// eventBlockEnding says that the capacity block of an instance ends.
+	eventBlockEnding = "CapacityBlockEnding"
+	// eventInstanceUnhealthy says that the host has scheduled maintenance, or that the instance or its host fails EC2's status check.
+	eventInstanceUnhealthy = "InstanceUnhealthy"
+	// eventInstanceStopping says that somebody stops the instance.
+	eventInstanceStopping = "InstanceStopping"
+	// eventInstanceTerminating says that somebody other than Tenon terminates the instance, or has done so.
+	eventInstanceTerminating = "InstanceTerminating"
+	// eventTerminatingOnInterruption says that the node is drained and its instance terminated because of an interruption.
+	eventTerminatingOnInterruption = "TerminatingOnInterruption"
+)
+
 // interruptionKinds are all announcements that lead to something.
 var interruptionKinds = map[cloud.InterruptionKind]interruption{
 	cloud.SpotInterruption: {ending: workflows.ReasonSpotInterrupted, takesBack: true, announces: true, notice: 2 * time.Minute,
-		event: "SpotInterrupted", message: "EC2 reclaims this spot instance in two minutes", label: "spot_interrupted"},
+		event: eventSpotInterrupted, message: "EC2 reclaims this spot instance in two minutes", label: "spot_interrupted"},
 	cloud.RebalanceRecommendation: {
-		event: "SpotRebalanceRecommendation", message: "EC2 may reclaim this spot instance soon", label: "rebalance_recommendation"},
+		event: eventRebalance, message: "EC2 may reclaim this spot instance soon", label: "rebalance_recommendation"},
 	cloud.ReservationInterruption: {ending: workflows.ReasonReservationInterrupted, takesBack: true, announces: true, notice: 2 * time.Minute,
-		event: "CapacityReservationInstanceInterrupted", message: "The capacity reservation of this instance is reclaimed in two minutes", label: "capacity_reservation_interrupted"},
+		event: eventReservationInterrupted, message: "The capacity reservation of this instance is reclaimed in two minutes", label: "capacity_reservation_interrupted"},
 	cloud.CapacityBlockEnding: {ending: workflows.ReasonCapacityBlockEnding, announces: true, notice: blockNotice,
-		event: "CapacityBlockEnding", message: "The capacity block of this instance ends; EC2 terminates the instance within ten minutes", label: "capacity_block_ending"},
+		event: eventBlockEnding, message: "The capacity block of this instance ends; EC2 terminates the instance within ten minutes", label: "capacity_block_ending"},
 	cloud.ScheduledChange: {ending: workflows.ReasonScheduledChange,
-		event: "InstanceUnhealthy", message: "AWS has scheduled maintenance for the host of this instance", label: "scheduled_change"},
+		event: eventInstanceUnhealthy, message: "AWS has scheduled maintenance for the host of this instance", label: "scheduled_change"},
 	cloud.InstanceStopping: {ending: workflows.ReasonInstanceStopping, announces: true,
-		event: "InstanceStopping", message: "The instance is being stopped", label: "instance_stopped"},
+		event: eventInstanceStopping, message: "The instance is being stopped", label: "instance_stopped"},
 	cloud.InstanceTerminating: {ending: workflows.ReasonInstanceTerminated, announces: true,
-		event: "InstanceTerminating", message: "The instance is being terminated", label: "instance_terminated"},
+		event: eventInstanceTerminating, message: "The instance is being terminated", label: "instance_terminated"},
 	cloud.InstanceTerminated: {ending: workflows.ReasonInstanceTerminated, lost: true,
-		event: "InstanceTerminating", message: "The instance has been terminated", label: "instance_terminated"},
+		event: eventInstanceTerminating, message: "The instance has been terminated", label: "instance_terminated"},
 	cloud.InstanceImpaired: {ending: workflows.ReasonInstanceStatusImpaired, forced: true,
-		event: "InstanceUnhealthy", message: "The instance fails EC2's status check", label: "instance_status"},
+		event: eventInstanceUnhealthy, message: "The instance fails EC2's status check", label: "instance_status"},
 	cloud.SystemImpaired: {ending: workflows.ReasonSystemStatusImpaired, forced: true,
-		event: "InstanceUnhealthy", message: "The host of this instance fails EC2's status check", label: "system_status"},
+		event: eventInstanceUnhealthy, message: "The host of this instance fails EC2's status check", label: "system_status"},
 }
 
 // announced says whether the cloud announces something that is still to come.

@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// eventMisprotected is the reason of the Event about an invalid value of karpenter.sh/do-not-disrupt.
+// eventMisprotected says that a value of karpenter.sh/do-not-disrupt cannot be read. It counts as "true".
 const eventMisprotected = "InvalidDoNotDisruptAnnotation"
 
 // misprotected records Events about pods and nodes whose protection annotation is invalid.

@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// eventObserved is the reason of the Event on a NodePool that says what Tenon would do for it.
+// eventObserved says what Tenon would do now for a NodePool that it only observes.
 const eventObserved = "Observed"
 
 // observeEvery is the minimum interval between two looks at what would be done. Each costs as much as a plan and an

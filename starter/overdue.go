@@ -21,7 +21,8 @@ const (
 	overdueEvery = 5 * time.Second
 	// overdueAgain is the time within which a second overdue machine of one offering is taken to be no accident.
 	overdueAgain = 30 * time.Minute
-	// eventOverdue is the reason of the Event about an overdue machine.
+	// eventOverdue says that a machine takes longer to serve than is usual in its NodePool: its pods are planned for
+	// elsewhere.
 	eventOverdue = "Overdue"
 )
 

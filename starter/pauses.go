@@ -18,7 +18,9 @@ import (
 
 // The reasons of the Events on a NodePool about what people have stopped for it.
 const (
-	eventPaused  = "Paused"
+	// eventPaused says what is paused for a NodePool, by whom, until when and why.
+	eventPaused = "Paused"
+	// eventResumed says that nothing is paused for it any more.
 	eventResumed = "Resumed"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// eventInvalidSettings is the reason, Karpenter's, of the Event about settings of a NodePool that cannot be read.
+// eventInvalidSettings says which settings of a NodePool cannot be read, and what follows from that. The reason is Karpenter's.
 const eventInvalidSettings = "InvalidDisruptionSettings"
 
 // poolSettings records Events about settings of NodePools that cannot be read.

@@ -12,7 +12,9 @@ import (
 
 // The reasons, Karpenter's, of the Events about a pod that protects its node for a limited time.
 const (
-	eventProtectedUntil  = "DoNotDisruptUntil"
+	// eventProtectedUntil says until when a pod keeps its node from being disrupted.
+	eventProtectedUntil = "DoNotDisruptUntil"
+	// eventProtectionEnded says that the protection is over.
 	eventProtectionEnded = "DoNotDisruptGracePeriodElapsed"
 )
 

@@ -21,8 +21,8 @@ const (
 	repairEvery = 2 * time.Second
 	// reasonRepairPaused is what told remembers of a node that is not repaired because disruption is paused.
 	reasonRepairPaused = "NodeRepairPaused"
-	// reasonRepairBlocked is the reason, Karpenter's, of the Event on a node that is not repaired because too many
-	// nodes are unhealthy.
+	// reasonRepairBlocked says that an unhealthy node is not repaired, because too many nodes are unhealthy or disruption is
+	// paused. The reason is Karpenter's.
 	reasonRepairBlocked = "NodeRepairBlocked"
 )
 

@@ -11,9 +11,12 @@ import (
 
 // The reasons of the Events on a NodePool about its maintenance windows.
 const (
+	// eventWindowOpened says that a maintenance window of the NodePool has opened, and for what.
 	eventWindowOpened = "MaintenanceWindowOpened"
+	// eventWindowClosed says that a maintenance window of the NodePool has closed, and when the next one opens.
 	eventWindowClosed = "MaintenanceWindowClosed"
-	eventWindowWrong  = "MaintenanceWindowsMisread"
+	// eventWindowWrong says why the maintenance windows of the NodePool cannot be read. What could wait for one waits until they are corrected.
+	eventWindowWrong = "MaintenanceWindowsMisread"
 )
 
 // newWindowGauge returns the metric of maintenance windows.

@@ -21,10 +21,11 @@ const (
 	ReasonInstanceStopping = "InstanceStopping"
 	// ReasonInstanceTerminated means that somebody other than Tenon is terminating or has terminated the instance.
 	ReasonInstanceTerminated = "InstanceTerminated"
-	// ReasonInstanceStatusImpaired and ReasonSystemStatusImpaired mean that the instance, or the machine under it, fails
-	// EC2's checks. Its pods no longer run, so the drain does not wait for their budgets.
+	// ReasonInstanceStatusImpaired means that the instance fails EC2's checks. Its pods no longer run, so the drain does not
+	// wait for their budgets.
 	ReasonInstanceStatusImpaired = "InstanceStatusImpaired"
-	ReasonSystemStatusImpaired   = "SystemStatusImpaired"
+	// ReasonSystemStatusImpaired means that the machine under the instance fails EC2's checks.
+	ReasonSystemStatusImpaired = "SystemStatusImpaired"
 )
 
 // GivesNotice reports whether an instance that is removed for this reason keeps serving for a while. If so, the pods of its

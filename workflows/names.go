@@ -77,25 +77,35 @@ func Attributes() []string {
 
 // Reasons for which a node is removed. Each removal records exactly one of them.
 const (
-	ReasonEmpty        = "Empty"
-	ReasonExpired      = "Expired"
+	// ReasonEmpty means that the node had no pods that need one.
+	ReasonEmpty = "Empty"
+	// ReasonExpired means that the node has reached the claim's expireAfter.
+	ReasonExpired = "Expired"
+	// ReasonClaimDeleted means that somebody deleted the NodeClaim, or its NodePool.
 	ReasonClaimDeleted = "ClaimDeleted"
-	ReasonNodeDeleted  = "NodeDeleted"
-	ReasonManualDrain  = "ManualDrain"
+	// ReasonNodeDeleted means that somebody deleted the Node.
+	ReasonNodeDeleted = "NodeDeleted"
+	// ReasonManualDrain means that somebody ran tenon drain.
+	ReasonManualDrain = "ManualDrain"
 	// ReasonManualReplacement means that a person has ordered the node to be replaced (plan.DisruptionReasonOrdered).
-	ReasonManualReplacement   = "ManualReplacement"
-	ReasonLaunchTimeout       = "LaunchTimeout"
+	ReasonManualReplacement = "ManualReplacement"
+	// ReasonLaunchTimeout means that no instance could be launched in time.
+	ReasonLaunchTimeout = "LaunchTimeout"
+	// ReasonRegistrationTimeout means that the instance ran and its Node has not joined the cluster in fifteen minutes.
 	ReasonRegistrationTimeout = "RegistrationTimeout"
-	ReasonInsufficient        = "InsufficientCapacity"
-	ReasonNodeClassNotReady   = "NodeClassNotReady"
-	ReasonInstanceGone        = "InstanceGone"
+	// ReasonInsufficient means that EC2 refused capacity for everything that the claim allows.
+	ReasonInsufficient = "InsufficientCapacity"
+	// ReasonNodeClassNotReady means that the node class was not ready, or was gone, when the claim was to be launched.
+	ReasonNodeClassNotReady = "NodeClassNotReady"
+	// ReasonInstanceGone means that the instance is gone, and nobody announced it.
+	ReasonInstanceGone = "InstanceGone"
 	// ReasonPaused means that a person has paused launches before a claim got its instance.
 	ReasonPaused = "ProvisioningPaused"
 	// ReasonHookFailed means that a hook failed without which its NodePool wants no node to serve.
 	ReasonHookFailed = "HookFailed"
 	// ReasonClaimGone means that the NodeClaim vanished, for example because its finalizer was removed by hand.
+	ReasonClaimGone = "ClaimGone"
 	// ReasonClusterGone means that the cluster vanished and another one has its name.
-	ReasonClaimGone   = "ClaimGone"
 	ReasonClusterGone = "ClusterGone"
 )
 

@@ -46,7 +46,7 @@
 // Reading order: refresh, callmetrics, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, sizetable, disks, machine,
 // capacity, placementgroups, compatibility, networkinterfaces, unavailable, zonalshifts, pricetable, prices, subnets, securitygroups,
 // reservations, learnt, instancetypes, catalogue, request, choose, alias, images, userdata, template, launchtemplates, instances, terminate, profile,
-// readiness, validate, aws, launch, prepare, nodeclass, leftovers, drift, interruptionmessage, interruption, interruptionstatus,
+// classreasons, readiness, validate, aws, launch, prepare, nodeclass, leftovers, drift, interruptionmessage, interruption, interruptionstatus,
 // capacityblocks, repair, volumeprice.
 package aws
 

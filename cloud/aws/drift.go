@@ -16,11 +16,16 @@ import (
 
 // The provider's further reasons for drift; they are Karpenter's.
 const (
-	driftImage         = "AMIDrift"
+	// driftImage says that the node's image is none of those that the class selects now.
+	driftImage = "AMIDrift"
+	// driftSecurityGroup says that the instance's security groups are not those that the class selects now.
 	driftSecurityGroup = "SecurityGroupDrift"
-	driftSubnet        = "SubnetDrift"
-	driftReservation   = "CapacityReservationDrift"
-	driftGroup         = "PlacementGroupDrift"
+	// driftSubnet says that the instance's subnet is none of those that the class selects now.
+	driftSubnet = "SubnetDrift"
+	// driftReservation says that the instance runs in a capacity reservation that the class does not select.
+	driftReservation = "CapacityReservationDrift"
+	// driftGroup says that the instance is not in the placement group that the class names now.
+	driftGroup = "PlacementGroupDrift"
 )
 
 // Drift implements cloud.Provider. It compares the parts in Karpenter's order: the class's static fields by their hash,

@@ -57,7 +57,7 @@ func (r *readiness) resolveImages(ctx context.Context, class *awsv1.EC2NodeClass
 			return finding{}, err
 		}
 		if why := unsupportedAlias(alias, cluster.version); why != "" {
-			return bad("UnsupportedAlias", "spec.amiSelectorTerms: %s", why), nil
+			return bad(reasonUnsupportedAlias, "spec.amiSelectorTerms: %s", why), nil
 		}
 	}
 	images, err := r.images.find(ctx, class)
@@ -66,7 +66,7 @@ func (r *readiness) resolveImages(ctx context.Context, class *awsv1.EC2NodeClass
 	}
 	class.Status.AMIs = images
 	if len(images) == 0 {
-		return bad("AMINotFound", "AMISelector did not match any AMIs"), nil
+		return bad(reasonAMINotFound, "AMISelector did not match any AMIs"), nil
 	}
 	return fine, nil
 }
@@ -86,9 +86,9 @@ func (r *readiness) resolvePlacementGroup(ctx context.Context, class *awsv1.EC2N
 	case err != nil:
 		return finding{}, err
 	case group == nil:
-		return bad("PlacementGroupNotFound", "Placement group %q not found: create it in this account and region, or correct spec.placementGroupSelector.%s", name, field), nil
+		return bad(reasonPlacementGroupNotFound, "Placement group %q not found: create it in this account and region, or correct spec.placementGroupSelector.%s", name, field), nil
 	case group.state != types.PlacementGroupStateAvailable:
-		return bad("PlacementGroupNotFound", "Placement group %q not found among those that are available: it is %s; wait, or name another in spec.placementGroupSelector.%s",
+		return bad(reasonPlacementGroupNotFound, "Placement group %q not found among those that are available: it is %s; wait, or name another in spec.placementGroupSelector.%s",
 			name, group.state, field), nil
 	}
 	return fine, nil
@@ -101,7 +101,7 @@ func (r *readiness) resolveSubnets(ctx context.Context, class *awsv1.EC2NodeClas
 		return finding{}, err
 	}
 	if len(subnets) == 0 {
-		return bad("SubnetsNotFound", "SubnetSelector did not match any Subnets"), nil
+		return bad(reasonSubnetsNotFound, "SubnetSelector did not match any Subnets"), nil
 	}
 	return fine, nil
 }
@@ -113,7 +113,7 @@ func (r *readiness) resolveSecurityGroups(ctx context.Context, class *awsv1.EC2N
 		return finding{}, err
 	}
 	if len(groups) == 0 {
-		return bad("SecurityGroupsNotFound", "SecurityGroupSelector did not match any SecurityGroups"), nil
+		return bad(reasonSecurityGroupsNotFound, "SecurityGroupSelector did not match any SecurityGroups"), nil
 	}
 	return fine, nil
 }
@@ -126,14 +126,14 @@ func (r *readiness) resolveProfile(ctx context.Context, class *awsv1.EC2NodeClas
 		return fine, nil
 	}
 	if class.Spec.Role == "" {
-		return bad("InstanceProfileNotFound", "one of spec.role and spec.instanceProfile is required"), nil
+		return bad(reasonProfileNotFound, "one of spec.role and spec.instanceProfile is required"), nil
 	}
 	if r.isolated {
-		return bad("IAMUnreachable", "spec.role: an isolated VPC does not reach IAM, which makes instance profiles; use spec.instanceProfile"), nil
+		return bad(reasonIAMUnreachable, "spec.role: an isolated VPC does not reach IAM, which makes instance profiles; use spec.instanceProfile"), nil
 	}
 	name, err := r.profiles.ensure(ctx, class)
 	if hasCode(err, "NoSuchEntity") {
-		return bad("RoleNotFound", "spec.role: there is no role %q", class.Spec.Role), nil
+		return bad(reasonRoleNotFound, "spec.role: there is no role %q", class.Spec.Role), nil
 	}
 	if err != nil {
 		return finding{}, err

@@ -51,17 +51,17 @@ type validator struct {
 // have to be resolved first.
 func (v *validator) validate(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	if errs := class.Validate(); len(errs) > 0 {
-		return bad("ValidationFailed", "%v", errs.ToAggregate()), nil
+		return bad(reasonValidationFailed, "%v", errs.ToAggregate()), nil
 	}
 	if errs := amifamily.Of(class.AMIFamily()).Unsupported(class); len(errs) > 0 {
-		return bad("UnsupportedByAMIFamily", "%v", errs.ToAggregate()), nil
+		return bad(reasonUnsupportedByFamily, "%v", errs.ToAggregate()), nil
 	}
 	for _, part := range []string{
 		awsv1.ConditionTypeAMIsReady, awsv1.ConditionTypeSubnetsReady, awsv1.ConditionTypeSecurityGroupsReady,
 		awsv1.ConditionTypeInstanceProfileReady, awsv1.ConditionTypePlacementGroupReady,
 	} {
 		if !class.IsTrue(part) {
-			return finding{metav1.ConditionUnknown, "DependenciesNotReady", "waiting for " + part}, nil
+			return finding{metav1.ConditionUnknown, reasonDependencies, "waiting for " + part}, nil
 		}
 	}
 	group, err := v.catalogue.groups.of(ctx, class)
@@ -109,7 +109,7 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 			return finding{}, err
 		}
 		if cluster.serviceCIDR == "" {
-			return bad("ClusterCIDRResolutionFailed", "EKS does not say which range of service addresses the cluster has"), nil
+			return bad(reasonClusterCIDR, "EKS does not say which range of service addresses the cluster has"), nil
 		}
 	}
 	resolved, err := v.catalogue.resolve(ctx, class)
@@ -121,7 +121,7 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 	}
 	node := ordinary(resolved)
 	if node == nil {
-		return bad("NoCompatibleInstanceTypes", "%s", nothingSuits(resolved.excluded)), nil
+		return bad(reasonNoInstanceTypes, "%s", nothingSuits(resolved.excluded)), nil
 	}
 	launch, err := v.templates.of(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods, group: resolved.group.groupID()})
 	if err != nil || v.noDryRun {
@@ -129,7 +129,7 @@ func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fi
 	}
 	name, err := v.templates.ensure(ctx, launch)
 	if err != nil {
-		return refusal("CreateLaunchTemplateAuthCheckFailed", err)
+		return refusal(reasonTemplateRefused, err)
 	}
 	defer func() {
 		if err := v.templates.remove(ctx, name); err != nil {
@@ -177,7 +177,7 @@ func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, reso
 	input := fleet(request)
 	input.DryRun, input.ClientToken = aws.Bool(true), nil
 	if _, err := v.ec2.CreateFleet(ctx, input); !isDryRun(err) {
-		if found, err := refusal("CreateFleetAuthCheckFailed", classify("CreateFleet", err)); err != nil || found.status == metav1.ConditionFalse {
+		if found, err := refusal(reasonFleetRefused, classify("CreateFleet", err)); err != nil || found.status == metav1.ConditionFalse {
 			return found, err
 		}
 	}
@@ -187,7 +187,7 @@ func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, reso
 		if err == nil || isDryRun(err) {
 			return fine, nil
 		}
-		if found, err = refusal("RunInstancesAuthCheckFailed", classify("RunInstances", err)); err != nil || found.status == metav1.ConditionTrue {
+		if found, err = refusal(reasonInstancesRefused, classify("RunInstances", err)); err != nil || found.status == metav1.ConditionTrue {
 			return found, err
 		}
 	}
@@ -240,7 +240,7 @@ func refusal(reason string, err error) (finding, error) {
 		return finding{metav1.ConditionUnknown, cloud.ReasonOf(err), err.Error()}, nil
 	}
 	if cloud.ReasonOf(err) == "InstanceProfileNameInvalid" {
-		return finding{metav1.ConditionUnknown, "InstanceProfileNameInvalid", "EC2 does not know the instance profile yet"}, nil
+		return finding{metav1.ConditionUnknown, reasonProfileUnknown, "EC2 does not know the instance profile yet"}, nil
 	}
 	return finding{}, err
 }

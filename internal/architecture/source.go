@@ -59,7 +59,8 @@ func Sources(root string, patterns ...string) ([]*Source, error) {
 	}
 	var sources []*Source
 	for _, p := range named {
-		s := &Source{Path: p.ImportPath, fset: token.NewFileSet(), info: &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}}
+		s := &Source{Path: p.ImportPath, fset: token.NewFileSet(), info: &types.Info{
+			Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}}
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(s.fset, filepath.Join(p.Dir, name), nil, parser.ParseComments)
 			if err != nil {
@@ -76,6 +77,15 @@ func Sources(root string, patterns ...string) ([]*Source, error) {
 	}
 	return sources, nil
 }
+
+// Syntax returns the files of the package.
+func (s *Source) Syntax() []*ast.File { return s.files }
+
+// Info returns what the names and expressions of the package stand for.
+func (s *Source) Info() *types.Info { return s.info }
+
+// Position returns where a node is. Objects of other packages are known by their lines only.
+func (s *Source) Position(at token.Pos) token.Position { return s.fset.Position(at) }
 
 // file returns the name of the file at a position.
 func (s *Source) file(at token.Pos) string { return filepath.Base(s.fset.Position(at).Filename) }

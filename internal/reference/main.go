@@ -1,6 +1,8 @@
 // Command reference writes docs/reference: which field of an EC2NodeClass and which label is seen where, and whether Karpenter
 // does the same; and which metrics there are. It writes what the tables in test/oracle and internal/metrics say, and tests prove
-// the tables.
+// the tables. What it says about Events, conditions, annotations and reasons are the comments of the constants in the product's
+// code: it follows each call that emits an Event, and each condition that is set, back to a constant (flow.go), and fails where
+// there is none. What it says about commands is what they print.
 //
 //	go run ./internal/reference          # write
 //	go run ./internal/reference -check   # fail if a file is not what would be written
@@ -8,6 +10,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,10 +18,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/tenon-sh/tenon/internal/architecture"
 )
 
 // directory is where the documents go, relative to the root of the repository.
 const directory = "docs/reference"
+
+// product are the packages of the product: what the worker and the command are made of.
+var product = []string{"./api/...", "./plan/...", "./cluster/...", "./cloud", "./cloud/aws/...", "./workflows/...", "./activities/...", "./starter/...", "./worker/..."}
 
 func main() {
 	log.SetFlags(0)
@@ -37,6 +45,27 @@ func run(root string, check bool) error {
 		return err
 	}
 	documents := map[string]string{"ec2nodeclass.md": classDocument(), "labels.md": labelDocument(), "metrics.md": aboutMetrics}
+	sources, err := architecture.Sources(root, product...)
+	if err != nil {
+		return err
+	}
+	code := newFlow(sources)
+	said := newWords(code.named)
+	if documents["annotations.md"], err = annotationsDocument(code, said); err != nil {
+		return err
+	}
+	if documents["commands.md"], err = commandsDocument(context.Background(), root); err != nil {
+		return err
+	}
+	if documents["conditions.md"], err = conditionsDocument(code, said); err != nil {
+		return err
+	}
+	if documents["reasons.md"], err = reasonsDocument(code, said); err != nil {
+		return err
+	}
+	if documents["events.md"], err = eventsDocument(code, said); err != nil {
+		return err
+	}
 	existing, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
 		return err

@@ -14,8 +14,10 @@ import (
 const (
 	// minShare is the share of what was bought that a node must have, in percent. It is Karpenter's.
 	minShare = 90
-	// eventInconsistent and reasonInconsistent are Karpenter's reasons for a node that has less.
-	eventInconsistent, reasonInconsistent = "FailedConsistencyCheck", "ConsistencyCheckFailed"
+	// eventInconsistent says that a node has clearly less of a resource than was bought, as Karpenter's.
+	eventInconsistent = "FailedConsistencyCheck"
+	// reasonInconsistent says that a node has clearly less of a resource than was bought.
+	reasonInconsistent = "ConsistencyCheckFailed"
 )
 
 // shortfall returns a message about the first resource requested by the claim of which its node has clearly less than

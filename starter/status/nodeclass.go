@@ -35,7 +35,9 @@ const (
 	resolveEvery = time.Minute
 	// releaseEvery is the interval between looks at a deleted class that is in use, without a change of claims.
 	releaseEvery = time.Minute
-	// reasonResolveFailed is the reason of a class that could not be resolved if the error names none.
+	// eventWaitingOnClaims says that a deleted node class waits until the NodeClaims that use it are gone.
+	eventWaitingOnClaims = "WaitingOnNodeClaimTermination"
+	// reasonResolveFailed says that the class could not be resolved; the message has the error.
 	reasonResolveFailed = "ResolveFailed"
 )
 
@@ -297,7 +299,7 @@ func (s *NodeClasses) release(ctx context.Context, class cloud.NodeClass) (time.
 	if len(users) > 0 {
 		s.log.Info("node class waits for its NodeClaims", zap.String("nodeClass", class.GetName()), zap.Int("claims", len(users)), zap.String("first", users[0].Name))
 		if s.events != nil {
-			s.events.Eventf(class, corev1.EventTypeNormal, "WaitingOnNodeClaimTermination", "Waiting on NodeClaim termination for %s", claimNames(users))
+			s.events.Eventf(class, corev1.EventTypeNormal, eventWaitingOnClaims, "Waiting on NodeClaim termination for %s", claimNames(users))
 		}
 		return releaseEvery, nil
 	}

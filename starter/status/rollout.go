@@ -327,7 +327,40 @@ func (r *Rollouts) tell(before, after *karpv1.NodePool, judged plan.RolloutJudge
 	if judged.Reason == karpv1.RolloutStopped || judged.Reason == karpv1.RolloutInvalid {
 		kind = corev1.EventTypeWarning
 	}
-	r.Events.Event(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: after.Name, UID: after.UID}, kind, "Rollout"+judged.Reason, judged.Message)
+	r.Events.Event(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: after.Name, UID: after.UID}, kind, rolloutEvent(judged.Reason), judged.Message)
+}
+
+// Reasons of the Events about rollouts; docs/reference/events.md shows these comments.
+const (
+	// eventRolloutProgressing says that nodes of the NodePool are replaced for the rollout's present step.
+	eventRolloutProgressing = "RolloutProgressing"
+	// eventRolloutBaking says that the nodes of the present step serve, and are watched.
+	eventRolloutBaking = "RolloutBaking"
+	// eventRolloutStopped says at which step a rollout has stopped, and why.
+	eventRolloutStopped = "RolloutStopped"
+	// eventRolloutComplete says that the rollout has come to the end of its steps.
+	eventRolloutComplete = "RolloutComplete"
+	// eventRolloutInvalid says which annotation of the NodePool cannot be read. No drifted node is replaced until it is corrected.
+	eventRolloutInvalid = "RolloutInvalid"
+	// eventRolloutUnknown says why it is not known what the nodes are to be made from, such as a node class that is not ready.
+	eventRolloutUnknown = "RolloutUnknown"
+)
+
+// rolloutEvent returns the reason of the Event about a rollout's condition.
+func rolloutEvent(reason string) string {
+	switch reason {
+	case karpv1.RolloutProgressing:
+		return eventRolloutProgressing
+	case karpv1.RolloutBaking:
+		return eventRolloutBaking
+	case karpv1.RolloutStopped:
+		return eventRolloutStopped
+	case karpv1.RolloutComplete:
+		return eventRolloutComplete
+	case karpv1.RolloutInvalid:
+		return eventRolloutInvalid
+	}
+	return eventRolloutUnknown
 }
 
 // clear removes what a rollout has left on a NodePool that has none any more.

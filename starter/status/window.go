@@ -8,8 +8,11 @@ import (
 
 // The reasons of a NodePool's condition MaintenanceWindow.
 const (
-	windowOpen    = "Open"
-	windowClosed  = "Closed"
+	// windowOpen means that all that waits for windows may go now.
+	windowOpen = "Open"
+	// windowClosed means that something waits for the next window.
+	windowClosed = "Closed"
+	// windowMisread means that the annotation cannot be read, so that what could wait for a window waits until it is corrected.
 	windowMisread = "Misread"
 )
 

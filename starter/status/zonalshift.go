@@ -18,6 +18,13 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 )
 
+const (
+	// eventShiftActive says that traffic is shifted away from a zone: nothing is launched there, and no node there is disrupted.
+	eventShiftActive = "ZonalShiftActive"
+	// eventShiftCleared says that traffic is no longer shifted away from a zone.
+	eventShiftCleared = "ZonalShiftCleared"
+)
+
 // shiftsEvery is the interval between looks at the zones from which traffic is shifted away.
 const shiftsEvery = 30 * time.Second
 
@@ -67,12 +74,12 @@ func (s *ZonalShifts) pass(ctx context.Context) (time.Duration, error) {
 		}
 		for _, zone := range slices.Sorted(maps.Keys(shifted)) {
 			if before[zone] == "" {
-				s.events.Eventf(pool, corev1.EventTypeWarning, "ZonalShiftActive", "Traffic is shifted away from zone %s (%s): nothing is launched there, and no node there is disrupted", zone, shifted[zone])
+				s.events.Eventf(pool, corev1.EventTypeWarning, eventShiftActive, "Traffic is shifted away from zone %s (%s): nothing is launched there, and no node there is disrupted", zone, shifted[zone])
 			}
 		}
 		for _, zone := range slices.Sorted(maps.Keys(before)) {
 			if shifted[zone] == "" {
-				s.events.Eventf(pool, corev1.EventTypeNormal, "ZonalShiftCleared", "Traffic is no longer shifted away from zone %s (%s)", zone, before[zone])
+				s.events.Eventf(pool, corev1.EventTypeNormal, eventShiftCleared, "Traffic is no longer shifted away from zone %s (%s)", zone, before[zone])
 			}
 		}
 	}

@@ -22,9 +22,12 @@ type DisruptionReason string
 
 // The reasons that budgets can tell apart.
 const (
+	// DisruptionReasonUnderutilized says that the node's pods fit elsewhere, or on something cheaper.
 	DisruptionReasonUnderutilized DisruptionReason = "Underutilized"
-	DisruptionReasonEmpty         DisruptionReason = "Empty"
-	DisruptionReasonDrifted       DisruptionReason = "Drifted"
+	// DisruptionReasonEmpty says that no pod needs the node.
+	DisruptionReasonEmpty DisruptionReason = "Empty"
+	// DisruptionReasonDrifted says that the node no longer matches its NodePool and node class.
+	DisruptionReasonDrifted DisruptionReason = "Drifted"
 )
 
 // Disruption says when nodes of a pool may be taken away, and how many at once.

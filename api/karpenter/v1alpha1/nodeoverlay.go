@@ -11,7 +11,9 @@ import (
 // Annotations of a NodeClaim that was planned with overlays: "true" where one changed a price, or a capacity, of its
 // instance types.
 const (
-	PriceOverlayAppliedAnnotationKey    = karpv1.Group + "/price-overlay-applied"
+	// PriceOverlayAppliedAnnotationKey is "true" on a claim where an overlay changed a price.
+	PriceOverlayAppliedAnnotationKey = karpv1.Group + "/price-overlay-applied"
+	// CapacityOverlayAppliedAnnotationKey is "true" on a claim where an overlay changed a capacity.
 	CapacityOverlayAppliedAnnotationKey = karpv1.Group + "/capacity-overlay-applied"
 )
 
