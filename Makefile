@@ -85,7 +85,7 @@ postgres: lab-postgres build ## Run the demonstration, the walk and the failures
 TESTFLAGS := -timeout 40m
 
 # The suites that mostly wait, for machines to boot, pauses to pass or processes to return, run beside the others, which mostly
-# compute: two of each at once fill two processors. The longest begin first.
+# compute: three of those and two of these at once fill two processors. The longest begin first.
 WAITING := docs outside e2e handover oracle walk nodegroups upgrade provider postgres buffers examples drift drain interruption ui why rights live
 LONGEST := crash disruption scheduling scale clients overshoot
 
@@ -99,7 +99,7 @@ test: lab-postgres build bin/helm bin/karpenter bin/nodeadm ## Run all tests, in
 	@tools/awscli.sh
 	@rm -f bin/test.log
 	set -o pipefail; packages=$$($(GO) list ./...) || exit; \
-	($(GO) test -p 2 $(TESTFLAGS) $(addprefix ./test/,$(WAITING)) | tee -a bin/test.log) & waiting=$$!; \
+	($(GO) test -p 3 $(TESTFLAGS) $(addprefix ./test/,$(WAITING)) | tee -a bin/test.log) & waiting=$$!; \
 	$(GO) test -p 2 $(TESTFLAGS) $(addprefix ./test/,$(LONGEST)) \
 		$$(echo "$$packages" | grep -vE '/test/($(subst $() ,|,$(WAITING) $(LONGEST)))$$') | tee -a bin/test.log; others=$$?; \
 	wait $$waiting && exit $$others

@@ -37,7 +37,8 @@ func TestMigrationKnowsKarpentersChart(t *testing.T) {
 				t.Fatalf("helm template: %v\n%s", err, out)
 			}
 			var deployment appsv1.Deployment
-			if err := yaml.Unmarshal([]byte(out[strings.Index(out, "---"):]), &deployment); err != nil {
+			_, manifest, found := strings.Cut(out, "---") // helm may warn before it
+			if err := yaml.Unmarshal([]byte(manifest), &deployment); err != nil || !found {
 				t.Fatal(err)
 			}
 			report, err := migrate.Toward(&migrate.Cluster{Deployments: []appsv1.Deployment{deployment}})

@@ -25,9 +25,10 @@ var shop = [][2]string{{`--cluster-name shop`, `--cluster-name "$$CLUSTER_NAME"`
 
 // chapters are the documents that take something for granted, or name examples.
 var chapters = map[string]chapter{
-	"deploy/iam/README.md":      {instead: [][2]string{{`CLUSTER_NAME=my-cluster`, ``}}},
-	"deploy/temporal/README.md": {before: installed, env: []string{"TEMPORAL_DATABASE_PASSWORD=secret", "TEMPORAL_CHARTS=https://charts.example.com"}},
-	"docs/deploying.md":         {before: uninstalled},
+	"deploy/iam/README.md": {instead: [][2]string{{`CLUSTER_NAME=my-cluster`, ``}}},
+	"deploy/temporal/README.md": {before: installed, instead: [][2]string{{`--set temporal.tls.enabled=true`, `--set temporal.tls.enabled=true --set temporal.evaluation.enabled=false`}},
+		env: []string{"TEMPORAL_DATABASE_PASSWORD=secret", "TEMPORAL_CHARTS=https://charts.example.com"}},
+	"docs/deploying.md": {before: uninstalled},
 	"docs/from-cluster-autoscaler.md": {before: nodeGroups, instead: append([][2]string{
 		{`-l eks.amazonaws.com/nodegroup`, `-l eks.amazonaws.com/nodegroup=web-a`}}, shop...)},
 	"docs/migrating.md": {before: older},

@@ -80,9 +80,15 @@ func (r rule) play(ctx context.Context, path string, args []string) int {
 		defer stop()
 	}
 	args = append(slices.Clone(r.lead), r.without(args)...)
-	for _, arg := range r.add {
-		args = append(args, os.ExpandEnv(arg))
+	end := len(args)
+	if words := slices.Index(args, "--"); words >= 0 { // what follows is another program's
+		end = words
 	}
+	var add []string
+	for _, arg := range r.add {
+		add = append(add, os.ExpandEnv(arg))
+	}
+	args = slices.Insert(args, end, add...)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if r.prints != "" {
