@@ -30,12 +30,12 @@ func TestStoppedRolloutsMoveNothing(t *testing.T) {
 			t.Parallel()
 			kube := pausableKube(t, &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: test.annotations}})
 			nodes := []workflows.RemovedNode{{Node: "a", NodePool: "p"}, {Node: "b", NodePool: "gone"}}
-			begins := &replacer{objects: objects{kube}, log: zap.NewNop()}
+			begins := &replacer{objects: objects{kube}, stops: stops{objects: objects{kube}}, log: zap.NewNop()}
 			err := begins.checkNotStopped(t.Context(), workflows.ReplacementCommand{ID: "r", Reason: string(test.reason), Nodes: nodes})
-			if stops := workflows.FailureType(err) == workflows.FailureChanged; stops != test.stops {
+			if stopped := workflows.FailureType(err) == workflows.FailureChanged; stopped != test.stops {
 				t.Errorf("to begin: %v", err)
 			}
-			ends := &retirer{objects: objects{kube}, log: zap.NewNop()}
+			ends := &retirer{objects: objects{kube}, stops: stops{objects: objects{kube}}, log: zap.NewNop()}
 			var result workflows.RetireResult
 			going, err := ends.notStopped(t.Context(), workflows.RetireInput{Reason: string(test.reason), Nodes: nodes}, []candidate{{gone: nodes[0]}, {gone: nodes[1]}}, &result)
 			if err != nil || (len(going) == 1) != test.stops || len(result.Blocked) != 2-len(going) || len(result.Left) != 2-len(going) {

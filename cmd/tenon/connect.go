@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
@@ -12,6 +15,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/tenon-sh/tenon/cmd/internal/program"
 	"github.com/tenon-sh/tenon/internal/codec"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
@@ -54,4 +58,33 @@ func kubeClient(config *rest.Config) (kube.WithWatch, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return direct, nil
+}
+
+// clusterCommand is what a command has that needs the API server only: its connection and its output.
+type clusterCommand struct {
+	kube kube.Client
+	now  func() time.Time
+	out  io.Writer
+	json bool
+}
+
+// inCluster connects to the cluster of the kubeconfig and then runs a command. output is the value of its flag --output.
+func inCluster(output *string, run func(context.Context, clusterCommand, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := program.FromEnvironment(cmd.Flags()); err != nil {
+			return err
+		}
+		if err := jsonOnly(*output); err != nil {
+			return err
+		}
+		restConfig, err := config.GetConfig()
+		if err != nil {
+			return fmt.Errorf("find the cluster (KUBECONFIG): %w", err)
+		}
+		direct, err := kubeClient(restConfig)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), clusterCommand{kube: direct, now: time.Now, out: cmd.OutOrStdout(), json: *output == "json"}, args)
+	}
 }

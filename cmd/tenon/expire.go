@@ -14,10 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/cmd/internal/program"
 )
 
 // expireFlags are the flags of tenon expire.
@@ -45,25 +43,11 @@ replace.`,
 		Example: `  tenon expire --pool web --older-than 720h --reason "kernel CVE"
   tenon expire ip-10-0-1-17.ec2.internal
   tenon expire --pool web --cancel`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := program.FromEnvironment(cmd.Flags()); err != nil {
-				return err
-			}
-			if err := jsonOnly(flags.output); err != nil {
-				return err
-			}
-			restConfig, err := config.GetConfig()
-			if err != nil {
-				return fmt.Errorf("find the cluster (KUBECONFIG): %w", err)
-			}
-			direct, err := kubeClient(restConfig)
-			if err != nil {
-				return err
-			}
-			c := &expireCommand{pauseCommand: pauseCommand{kube: direct, now: time.Now, out: cmd.OutOrStdout(), json: flags.output == "json"}, progress: cmd.ErrOrStderr()}
-			return c.expire(cmd.Context(), args, flags)
-		},
 	}
+	cmd.RunE = inCluster(&flags.output, func(ctx context.Context, c clusterCommand, args []string) error {
+		e := &expireCommand{pauseCommand: pauseCommand(c), progress: cmd.ErrOrStderr()}
+		return e.expire(ctx, args, flags)
+	})
 	cmd.Flags().StringVar(&flags.pool, "pool", "", "all nodes of this NodePool")
 	cmd.Flags().DurationVar(&flags.olderThan, "older-than", 0, "of the NodePool only nodes older than this, such as 720h")
 	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for everybody who wonders")

@@ -13,10 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/cmd/internal/program"
 	"github.com/tenon-sh/tenon/internal/view"
 )
 
@@ -93,23 +91,10 @@ type pauseCommand struct {
 
 // withPauses connects to Kubernetes and then runs a command.
 func withPauses(flags *pauseFlags, run func(context.Context, *pauseCommand, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := program.FromEnvironment(cmd.Flags()); err != nil {
-			return err
-		}
-		if err := jsonOnly(flags.output); err != nil {
-			return err
-		}
-		restConfig, err := config.GetConfig()
-		if err != nil {
-			return fmt.Errorf("find the cluster (KUBECONFIG): %w", err)
-		}
-		direct, err := kubeClient(restConfig)
-		if err != nil {
-			return err
-		}
-		return run(cmd.Context(), &pauseCommand{kube: direct, now: time.Now, out: cmd.OutOrStdout(), json: flags.output == "json"}, args)
-	}
+	return inCluster(&flags.output, func(ctx context.Context, c clusterCommand, args []string) error {
+		p := pauseCommand(c)
+		return run(ctx, &p, args)
+	})
 }
 
 // pause writes pauses and shows what is paused then.

@@ -15,10 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/cmd/internal/program"
 )
 
 // rolloutFlags are the flags of the commands of tenon rollout.
@@ -91,23 +89,10 @@ type rolloutCommand struct {
 
 // withRollouts connects to Kubernetes and then runs a command.
 func withRollouts(flags *rolloutFlags, run func(context.Context, *rolloutCommand, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := program.FromEnvironment(cmd.Flags()); err != nil {
-			return err
-		}
-		if err := jsonOnly(flags.output); err != nil {
-			return err
-		}
-		restConfig, err := config.GetConfig()
-		if err != nil {
-			return fmt.Errorf("find the cluster (KUBECONFIG): %w", err)
-		}
-		direct, err := kubeClient(restConfig)
-		if err != nil {
-			return err
-		}
-		return run(cmd.Context(), &rolloutCommand{kube: direct, now: time.Now, out: cmd.OutOrStdout(), json: flags.output == "json"}, args)
-	}
+	return inCluster(&flags.output, func(ctx context.Context, c clusterCommand, args []string) error {
+		r := rolloutCommand(c)
+		return run(ctx, &r, args)
+	})
 }
 
 // rolloutStatus is a rollout as tenon rollout status shows it.
