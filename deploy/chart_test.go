@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -439,6 +440,23 @@ func TestRolesAreTheCharts(t *testing.T) {
 		}
 		if diff := cmp.Diff(find[rbacv1.Role](t, rendered, "Role", "tenon-pauses").Rules, roles.PauseRole.Rules); diff != "" {
 			t.Errorf("%s: Role of pauses (-chart +package):\n%s", settings, diff)
+		}
+	}
+}
+
+// TestPodStatusIsPatchedForNominationOnly: a worker that does not nominate pods may not change their status.
+func TestPodStatusIsPatchedForNominationOnly(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]bool{"settings: {clusterName: blue}": true, "settings: {clusterName: blue, nomination: false}": false} {
+		rendered := render(t, settings)
+		rules := find[rbacv1.ClusterRole](t, rendered, "ClusterRole", "tenon").Rules
+		if may := slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "pods/status") }); may != want {
+			t.Errorf("%s: the status of pods may be patched: %t", settings, may)
+		}
+		for _, variable := range find[appsv1.Deployment](t, rendered, "Deployment", "tenon").Spec.Template.Spec.Containers[0].Env {
+			if variable.Name == "TENON_NOMINATION" && variable.Value != fmt.Sprint(want) {
+				t.Errorf("%s: the worker is told %s", settings, variable.Value)
+			}
 		}
 	}
 }

@@ -29,12 +29,17 @@ type WorkerRBAC struct {
 // the leader's Lease. The laboratory runs its worker under these roles, so that a permission the chart lacks fails
 // there and not in a production cluster.
 //
-// With dynamicResources, they are those of a worker with that feature gate.
+// They are those of a worker that nominates pods, and with dynamicResources those of one with that feature gate.
 func WorkerRoles(name string, subject rbacv1.Subject, leaseNamespace, leaseName string, dynamicResources bool) (*WorkerRBAC, error) {
 	clusterRules, err := rules("cluster-role", "")
 	if err != nil {
 		return nil, err
 	}
+	nomination, err := rules("nomination", "")
+	if err != nil {
+		return nil, err
+	}
+	clusterRules = append(clusterRules, nomination...)
 	if dynamicResources {
 		further, err := rules("dynamic-resources", "")
 		if err != nil {

@@ -78,6 +78,8 @@ type Config struct {
 	MaintenanceWindows string
 	// Observe has the worker only say what it would do. It takes no Lease, so that another controller can go on.
 	Observe bool
+	// Nomination has the kube-scheduler told for which node a pod was planned.
+	Nomination bool
 	// HookURLs are the beginnings of the addresses that hooks of NodePools may call, and HookJobNamespaces the namespaces in
 	// which they may run Jobs.
 	HookURLs, HookJobNamespaces []string
@@ -104,7 +106,7 @@ func DefaultConfig() Config {
 		LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system",
 		SweepEvery: 2 * time.Minute, SweepMost: activities.SweepMost,
 		KubeQPS: 200, KubeBurst: 300,
-		Rebalance: rebalanceIgnore, TraceSampling: 1, LogFormat: logs.JSON, LogLevel: "info",
+		Rebalance: rebalanceIgnore, Nomination: true, TraceSampling: 1, LogFormat: logs.JSON, LogLevel: "info",
 	}
 }
 
@@ -132,6 +134,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.Float64Var(&c.SweepMost, "sweep-most", c.SweepMost, "share of the nodes that one sweep may end, and at least three; 1 lets it end all, also where NodeClaims have vanished at once")
 	flags.StringVar(&c.Rebalance, "rebalance", c.Rebalance, "ignore EC2's recommendation to rebalance a spot instance, which only raises an Event, or replace its node")
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
+	flags.BoolVar(&c.Nomination, "nomination", c.Nomination, "tell the kube-scheduler for which node a pod was planned, which needs the right to patch pods/status")
 	flags.StringSliceVar(&c.HookURLs, "hook-url", c.HookURLs, "beginning of addresses that hooks of NodePools may call, such as https://hooks.example.com/nodes; may be given several times, or separated by commas (default: none; "+karpv1.HooksAnnotationKey+")")
 	flags.StringSliceVar(&c.HookJobNamespaces, "hook-job-namespace", c.HookJobNamespaces, "namespace in which hooks of NodePools may run Jobs; may be given several times, or separated by commas (default: none)")
 	flags.StringVar(&c.DisruptionBudgets, "disruption-budgets", c.DisruptionBudgets, `how many nodes of the cluster may be disrupted at once, as JSON like a NodePool's budgets, such as [{"nodes": "10%"}, {"nodes": "1", "reasons": ["Drifted"]}]; those of NodePools hold beside them`)

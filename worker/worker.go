@@ -116,7 +116,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	nominator, err := newNominator(fenced, mirror, log.Named(logs.Planner))
+	nominator, err := newNominator(config.Nomination, fenced, mirror, log.Named(logs.Planner))
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -222,9 +222,12 @@ func repairPolicies(config Config, provider cloud.Provider) []cloud.RepairPolicy
 	return provider.RepairPolicies()
 }
 
-// newNominator returns the nominator of pods. It has a request limit of its own, as high as that of all other requests
+// newNominator returns the nominator of pods, nil if none is wanted. It has a request limit of its own, as high as that of all other requests
 // together, so that a burst of pods delays nothing else.
-func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logger) (*nominate.Nominator, error) {
+func newNominator(wanted bool, restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logger) (*nominate.Nominator, error) {
+	if !wanted {
+		return nil, nil
+	}
 	limit := rate.NewLimiter(rate.Limit(restConfig.QPS), restConfig.Burst)
 	unlimited := rest.CopyConfig(restConfig)
 	unlimited.QPS = -1

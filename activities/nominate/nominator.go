@@ -114,9 +114,9 @@ func New(kube client.Client, mirror Mirror, version func() (*version.Info, error
 // Works reports whether the API server accepts nominations, as far as is known.
 func (n *Nominator) Works() bool { return n != nil && n.works.Load() }
 
-// Run nominates pods until ctx ends. It returns at once if the API server does not support nominations.
+// Run nominates pods until ctx ends. It returns at once if n is nil, or the API server does not support nominations.
 func (n *Nominator) Run(ctx context.Context) error {
-	if !n.supported(ctx) {
+	if n == nil || !n.supported(ctx) {
 		return nil
 	}
 	n.works.Store(true)

@@ -58,7 +58,7 @@ func TestWhyPod(t *testing.T) {
 	page := watched{freeAddress(t), hidden.never["the page's token"]}
 	traces := newReceiver(t)
 	w := world.Start(t, world.Options{Codec: true, WorkerEnv: append(hidden.env(t), "TENON_UI_ADDRESS="+page.address, "TENON_OTLP_ENDPOINT="+traces.address)})
-	prometheus := w.Prometheus()
+	prometheus := w.Prometheus(alertRules(t))
 	w.Apply(pods)
 	w.Await("the pod that can be served runs", 3*time.Minute, func() (bool, string) {
 		var pod corev1.Pod
@@ -152,6 +152,7 @@ func TestWhyPod(t *testing.T) {
 		t.Errorf("the other pods have a node, or fit on one: %s", out)
 	}
 	classExcludes(t, w, why)
+	alertsFire(t, w, prometheus, served)
 	metricsAreShown(t, w, prometheus)
 	secretsStayHidden(t, w, page, hidden)
 }

@@ -20,8 +20,8 @@ type Prometheus struct {
 	url string
 }
 
-// Prometheus starts Debian's Prometheus (tools/prometheus.sh) and stops it when the test ends.
-func (w *World) Prometheus() *Prometheus {
+// Prometheus starts Debian's Prometheus (tools/prometheus.sh), which evaluates some rules, and stops it when the test ends.
+func (w *World) Prometheus(rules string) *Prometheus {
 	w.T.Helper()
 	program := filepath.Join(w.options.Bin, "prometheus")
 	if _, err := os.Stat(program); err != nil {
@@ -33,9 +33,12 @@ func (w *World) Prometheus() *Prometheus {
 		w.T.Fatal(err)
 	}
 	target := strings.TrimPrefix(w.Lab.WorkerMetricsURL(), "http://")
-	text := fmt.Sprintf("global: {scrape_interval: 5s, scrape_timeout: 5s}\nscrape_configs: [{job_name: karpenter, static_configs: [{targets: [%q]}]}]\n", target)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		w.T.Fatal(err)
+	text := fmt.Sprintf("global: {scrape_interval: 5s, scrape_timeout: 5s, evaluation_interval: 5s}\nrule_files: [rules.yaml]\n"+
+		"scrape_configs: [{job_name: karpenter, static_configs: [{targets: [%q]}]}]\n", target)
+	for file, content := range map[string]string{config: text, filepath.Join(dir, "rules.yaml"): rules} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			w.T.Fatal(err)
+		}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

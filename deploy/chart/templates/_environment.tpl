@@ -49,6 +49,8 @@ templates in the settings that differ from cluster to cluster.
   value: {{ .Values.settings.enableProfiling | quote }}
 - name: TENON_OBSERVE
   value: {{ .Values.settings.observe | quote }}
+- name: TENON_NOMINATION
+  value: {{ .Values.settings.nomination | quote }}
 {{- with .Values.settings.disruptionRate }}
 - name: TENON_DISRUPTION_RATE
   value: {{ . | quote }}
