@@ -16,14 +16,18 @@ const ofTenon = "tenon.sh/"
 
 // limits are the annotations of NodePools that hold Tenon back, with what Karpenter does.
 var limits = map[string]string{
-	karpv1.PauseAnnotationKey:          "Karpenter knows no pauses, and does what is paused",
-	karpv1.ObserveAnnotationKey:        "Karpenter acts on every NodePool",
-	karpv1.ExpirationAnnotationKey:     "Karpenter ends expired nodes by force",
-	karpv1.MinimumNodeAgeAnnotationKey: "Karpenter disrupts nodes of any age",
-	karpv1.DisruptionRateAnnotationKey: "Karpenter has budgets only, no rate",
-	karpv1.BudgetTimezoneAnnotationKey: "Karpenter reads the schedules of budgets in UTC",
-	karpv1.PackingAnnotationKey:        "Karpenter packs in its own way",
-	karpv1.WaitForReadyAnnotationKey:   "Karpenter's replacements serve once they are initialized",
+	karpv1.PauseAnnotationKey:              "Karpenter knows no pauses, and does what is paused",
+	karpv1.ObserveAnnotationKey:            "Karpenter acts on every NodePool",
+	karpv1.ExpirationAnnotationKey:         "Karpenter ends expired nodes by force",
+	karpv1.MinimumNodeAgeAnnotationKey:     "Karpenter disrupts nodes of any age",
+	karpv1.DisruptionRateAnnotationKey:     "Karpenter has budgets only, no rate",
+	karpv1.BudgetTimezoneAnnotationKey:     "Karpenter reads the schedules of budgets in UTC",
+	karpv1.MaintenanceWindowsAnnotationKey: "Karpenter knows no maintenance windows: budgets with schedules stop neither expiry nor repair",
+	karpv1.PackingAnnotationKey:            "Karpenter packs in its own way",
+	karpv1.HooksAnnotationKey:              "Karpenter runs no hooks",
+	karpv1.ApprovalAnnotationKey:           "Karpenter asks nobody for approval",
+	karpv1.RolloutAnnotationKey:            "Karpenter replaces all drifted nodes, as fast as the budgets allow",
+	karpv1.WaitForReadyAnnotationKey:       "Karpenter's replacements serve once they are initialized",
 
 	karpv1alpha1.DeviceTemplatesAnnotationKey: "Karpenter 1.14 does not plan devices",
 }

@@ -164,6 +164,10 @@ func TestBack(t *testing.T) {
 		"Observed": {reason: "nor annotations of Tenon's", change: func(c *Cluster) {
 			c.NodePools[0] = document(t, strings.Replace(plainPool, "name: web", "name: web, annotations: {tenon.sh/observe: 'true', tenon.sh/learnt-devices: x}", 1))
 		}, want: []string{"differs NodePool web metadata.annotations.tenon.sh/observe: Karpenter acts on every NodePool"}},
+		"Limited": {reason: "whatever holds Tenon back is named", change: func(c *Cluster) {
+			c.NodePools[0] = document(t, strings.Replace(plainPool, "name: web", "name: web, annotations: {tenon.sh/approval: all, tenon.sh/hooks: '[]', tenon.sh/maintenance-windows: '[]', tenon.sh/rollout: '1,100%'}", 1))
+		}, want: []string{"differs NodePool web metadata.annotations.tenon.sh/approval: ", "differs NodePool web metadata.annotations.tenon.sh/hooks: ",
+			"differs NodePool web metadata.annotations.tenon.sh/maintenance-windows: ", "differs NodePool web metadata.annotations.tenon.sh/rollout: "}},
 		"Tainted": {reason: "Tenon's taints stay on nodes", change: func(c *Cluster) { c.Nodes[0].Spec.Taints = []corev1.Taint{karpv1.ExpectingNoScheduleTaint()} },
 			want: []string{"waits Node n1 spec.taints: nobody takes the taint tenon.sh/expecting-pods away"}},
 		"Replacing": {reason: "a replacement that does not serve yet", change: func(c *Cluster) {
