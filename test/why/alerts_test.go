@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	sdk "go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 // soon makes times short in an alert rule: how long its condition has to hold, over what it is averaged, and after how many
@@ -21,6 +24,7 @@ var soon = []struct {
 	short string
 }{
 	{regexp.MustCompile(`for: \d+m`), "for: 0s"}, {regexp.MustCompile(`\[10m\]`), "[1m]"}, {regexp.MustCompile(`_seconds\) > (60|3600)`), "_seconds) > 15"},
+	{regexp.MustCompile(`> 0\.1\b`), "> 0.01"},
 }
 
 // alertRules are the chart's, with short times.
@@ -39,6 +43,15 @@ func alertRules(t *testing.T) string {
 	}
 	return rules
 }
+
+// wanting is a pod for which a node has to be launched.
+const wanting = `
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: wanting}
+spec:
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: 30}}}]
+`
 
 // alertsFire causes what the chart's alerts are about, on a cluster with a node that serves, and has a real Prometheus fire
 // them. Each fault is mended afterwards. promtool tests all alerts, those that nobody can cause within a minute too.
@@ -92,6 +105,22 @@ func alertsFire(t *testing.T, w *world.World, prometheus *world.Prometheus, serv
 	fires("TenonDrainBlocked")
 	tenon("drain", "cancel", served.Node)
 	kubectl("annotate", "pod", "served", "karpenter.sh/do-not-disrupt-")
+
+	// No build knows this workflow, so its tasks fail as those of one whose history does not fit.
+	unknown, err := w.Temporal.ExecuteWorkflow(w.Context(), sdk.StartWorkflowOptions{ID: w.Lab.Cluster() + "/unknown", TaskQueue: workflows.Cluster(w.Lab.Cluster()).TaskQueue()}, "Unknown")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fires("TenonWorkflowTasksFail")
+	if err := w.Temporal.TerminateWorkflow(w.Context(), unknown.GetID(), "", "the alert has been seen"); err != nil {
+		t.Fatal(err)
+	}
+
+	w.Faults(ec2sim.Faults{Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "UnauthorizedOperation"}}})
+	w.Apply(wanting)
+	fires("TenonCloudErrors")
+	kubectl("delete", "pod", "wanting", "--wait=false")
+	w.Faults(ec2sim.Faults{})
 
 	signal(lab.Temporal, syscall.SIGSTOP)
 	fires("TenonTemporalAway")
