@@ -41,7 +41,7 @@ nothing is launched, and what needs a launch is taken back. Who gives the order 
 		Example: `  tenon replace ip-10-0-1-17.ec2.internal --wait
   tenon replace ip-10-0-1-17.ec2.internal ip-10-0-1-18.ec2.internal --note "bad disk"
   tenon replace ip-10-0-1-17.ec2.internal --dry-run -o json`,
-		Args: cobra.RangeArgs(1, workflows.MostOrdered),
+		Args: someNodes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := program.FromEnvironment(cmd.Flags()); err != nil {
 				return err
@@ -73,6 +73,13 @@ nothing is launched, and what needs a launch is taken back. Who gives the order 
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only say what would be done")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "show progress until the nodes are gone; exit 0 only if all are")
 	return cmd
+}
+
+func someNodes(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || len(args) > workflows.MostOrdered {
+		return fmt.Errorf("%s: name from 1 to %d nodes; got %d (see %[1]s --help)", cmd.CommandPath(), workflows.MostOrdered, len(args))
+	}
+	return nil
 }
 
 // replacementRuns is what tenon replace asks of Temporal.
